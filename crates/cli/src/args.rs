@@ -12,8 +12,8 @@ use clap::{
 };
 use clap_complete::Shell;
 use fwdlab_model::{
-    AddressFamily, FrameSizes, LoadChoice, PortRange, Tester, change_options, nearest,
-    parse_flow_address,
+    AddressFamily, FrameSizes, LoadChoice, PPS_MAX, PortRange, Tester, change_options, nearest,
+    parse_address,
 };
 use fwdlab_packet::MacAddress;
 use fwdlab_report::Gate;
@@ -27,8 +27,8 @@ use crate::ls::LsArguments;
 use crate::query::QueryArguments;
 use crate::schema::FileKind;
 use crate::values::{
-    PPS_MAX, addresses, burst, confidence, dialect, family, flows, minutes, parse_time, rule_codes,
-    sender, station, threshold,
+    addresses, burst, confidence, dialect, family, flows, minutes, parse_time, rule_codes, sender,
+    threshold,
 };
 
 /// How `--help` groups the commands: every one stands in one group.
@@ -633,7 +633,7 @@ pub(crate) struct GenArguments {
     /// The interface to send from; the machine may not be reached by it
     pub(crate) interface: String,
     /// The station to send to: the MAC address of the other end, or of the router's port
-    #[arg(long, value_name = "MAC", value_parser = station)]
+    #[arg(long, value_name = "MAC", value_parser = MacAddress::of_station)]
     pub(crate) to: MacAddress,
     /// Frames in a second; default: as many as the sender and what is behind it can take
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=PPS_MAX))]
@@ -681,7 +681,7 @@ pub(crate) struct SinkArguments {
     pub(crate) interface: String,
     /// The station that the frames come from: the MAC address of the generator's interface, or with
     /// --routed of the router's port
-    #[arg(long, value_name = "MAC", value_parser = station)]
+    #[arg(long, value_name = "MAC", value_parser = MacAddress::of_station)]
     pub(crate) from: MacAddress,
     /// Expect the frames as a router makes them: with one off the TTL
     #[arg(long)]
@@ -724,10 +724,10 @@ pub(crate) struct TrafficArguments {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = addresses())]
     pub(crate) destinations: u32,
     /// The first source address; default: 198.18.10.1 or 2001:2:0:10::1
-    #[arg(long, value_name = "ADDRESS", value_parser = parse_flow_address)]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pub(crate) source_address: Option<IpAddr>,
     /// The first destination address; default: 198.19.10.1 or 2001:2:0:8010::1
-    #[arg(long, value_name = "ADDRESS", value_parser = parse_flow_address)]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pub(crate) destination_address: Option<IpAddr>,
     /// Source ports of UDP: one, or first-last
     #[arg(long, value_name = "PORTS", default_value = "2000")]

@@ -1,12 +1,10 @@
 //! What `fwdlab gen` and `fwdlab sink` have in common: the traffic, its seconds and their rates.
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fwdlab_model::{AddressFamily, FLOWS_MAX, FirstAddresses, FrameSizes, Traffic};
+use fwdlab_model::{AddressFamily, FirstAddresses, FlowEnd, FrameSizes, Traffic, TrafficFault};
 use fwdlab_sys::Interrupts;
 
 use crate::args::TrafficArguments;
@@ -19,53 +17,43 @@ const STEP: Duration = Duration::from_millis(20);
 impl TrafficArguments {
     /// The traffic that is asked for, of one family.
     pub(crate) fn traffic(&self) -> Result<Traffic, WrongArguments> {
-        let family = self.family;
-        for (option, address) in [
-            ("--source-address", self.source_address),
-            ("--destination-address", self.destination_address),
-        ] {
-            let is_of_family =
-                |address: IpAddr| address.is_ipv4() == (family == AddressFamily::Inet);
-            if let Some(address) = address.filter(|&address| !is_of_family(address)) {
-                return Err(WrongArguments(format!(
-                    "{option}: {address} is no {} address; give one, or another --family",
-                    family.protocol()
-                )));
-            }
-        }
         let first = FirstAddresses {
             source: self.source_address,
             destination: self.destination_address,
         };
-        let first_addresses = match (first.source, first.destination) {
-            (None, None) => BTreeMap::new(),
-            _ => BTreeMap::from([(family, first)]),
-        };
         let traffic = Traffic {
-            families: vec![family],
+            families: vec![self.family],
             frame_sizes: self.frame_size.0.clone(),
             sources: self.sources,
             destinations: self.destinations,
             source_ports: self.source_ports,
             destination_ports: self.destination_ports,
-            first_addresses,
+            first_addresses: [(self.family, first)].into(),
             ..Traffic::default()
         };
-        if traffic.flows() > FLOWS_MAX {
-            let counts = [
-                traffic.sources,
-                traffic.destinations,
-                traffic.source_ports.count(),
-                traffic.destination_ports.count(),
-            ];
-            let flows: u64 = counts.map(u64::from).iter().product();
-            return Err(WrongArguments(format!(
-                "--sources, --destinations, --source-ports, --destination-ports: {} are {flows} flows; \
-                 there are at most {FLOWS_MAX}",
-                counts.map(|count| count.to_string()).join(" x "),
-            )));
-        }
+        let checked = traffic.check(self.family);
+        checked.map_err(|fault| {
+            let options = options(&fault);
+            WrongArguments(format!("{options}: {fault}; {}", fault.advice()))
+        })?;
         Ok(traffic)
+    }
+}
+
+/// The options that a fault is in.
+fn options(fault: &TrafficFault) -> &'static str {
+    match fault {
+        TrafficFault::Flows { .. } => {
+            "--sources, --destinations, --source-ports, --destination-ports"
+        }
+        TrafficFault::FrameSize { .. } => "--frame-size",
+        TrafficFault::Overlap { .. } => "--source-address, --destination-address",
+        TrafficFault::Family { end, .. }
+        | TrafficFault::Range { end, .. }
+        | TrafficFault::NeverForwarded { end, .. } => match end {
+            FlowEnd::Sources => "--source-address",
+            FlowEnd::Destinations => "--destination-address",
+        },
     }
 }
 

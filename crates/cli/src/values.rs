@@ -7,12 +7,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fwdlab_model::{
     AddressFamily, BURST_FRAMES, CONFIDENCE_PERCENT, FLOWS_MAX, THRESHOLD_PERCENT, Tester,
 };
-use fwdlab_packet::{MacAddress, PacketError};
 use fwdlab_report::rules;
 use fwdlab_stats::ministat::Dialect;
-
-/// More than any interface can send.
-pub(crate) const PPS_MAX: u64 = 1_000_000_000;
 
 /// A year.
 const TIME_S_MAX: f64 = 31_536_000.0;
@@ -28,17 +24,6 @@ pub(crate) fn minutes(text: &str) -> Result<f64, String> {
 pub(crate) fn flows(text: &str) -> Result<(u32, u32), String> {
     let flows = text.parse().ok().and_then(fwdlab_model::change::flows);
     flows.ok_or_else(|| format!("expected a number of flows from 1 to {FLOWS_MAX}"))
-}
-
-/// The MAC address of one station: what is sent to a group reaches all of a network.
-pub(crate) fn station(text: &str) -> Result<MacAddress, String> {
-    let mac: MacAddress = text
-        .parse()
-        .map_err(|error: PacketError| error.to_string())?;
-    match mac.0[0] & 1 {
-        0 => Ok(mac),
-        _ => Err("this is the address of a group; give that of one station".to_owned()),
-    }
 }
 
 pub(crate) fn threshold(text: &str) -> Result<f64, String> {
@@ -133,7 +118,6 @@ mod tests {
         #[test]
         fn any_word_is_read_or_refused(text: String) {
             let _ = burst(&text);
-            let _ = station(&text);
             if let Ok(time) = parse_time(&text) {
                 assert!(time >= Duration::from_millis(100));
             }

@@ -20,6 +20,8 @@ const NEAR_MAC: &str = "02:00:00:00:00:01";
 /// The sink's.
 const FAR: &str = "far";
 const FAR_MAC: &str = "02:00:00:00:00:02";
+/// That of an interface on top of it.
+const TOP_MAC: &str = "02:00:00:00:00:03";
 /// The router's two ports, where there is one.
 const ROUTER_IN_MAC: &str = "02:00:00:00:00:11";
 const ROUTER_OUT_MAC: &str = "02:00:00:00:00:12";
@@ -295,6 +297,12 @@ fn every_frame_that_is_sent_is_counted_and_verified() {
             "--cpu 0",
             "ebpf",
         ),
+        // Up to the last addresses before those that no router forwards.
+        (
+            "--source-address 126.255.255.252 --sources 4 --destination-address 223.255.255.236 --destinations 20",
+            "",
+            "ebpf",
+        ),
         (
             "--family inet6 --source-ports 1000-1009 --destination-ports 53 --sources 1",
             "--sender tx-ring",
@@ -448,21 +456,75 @@ fn a_driver_without_xdp_counts_by_generic_xdp_and_one_sink_is_enough() {
     testkit::require_root!();
     testkit::require_tool!("ip");
     let bench = Bench::with_cable(true);
-    bench.namespace.run(|| set_up("lo")).unwrap();
-    let mut counting = bench.start("sink lo --from 00:00:00:00:00:00");
+    let lay = || {
+        let on_far = [
+            "link", "add", "link", FAR, "name", "top", "address", TOP_MAC,
+        ];
+        ip(&[&on_far[..], &["type", "macvlan", "mode", "private"]].concat());
+        set_up("top");
+    };
+    bench.namespace.run(lay).unwrap();
+    let sink = format!("sink top --from {NEAR_MAC}");
+    let mut counting = bench.start(&sink);
     counting.wait_for_introduction();
-    let again = bench.run("sink lo --from 00:00:00:00:00:00");
+    let again = bench.run(&sink);
     assert_ends(
         &again,
         3,
         &["another XDP program is attached to the interface"],
     );
-    let sent = bench.run("gen lo --to 00:00:00:00:00:00 --time 1 --pps 1000 --sender sendmmsg");
+    let sent = bench.run(&format!(
+        "gen {NEAR} --to {TOP_MAC} --time 1 --pps 1000 --sender sendmmsg"
+    ));
     assert_ends(&sent, 0, &["by a packet socket (sendmmsg)"]);
     counting.signal("-INT");
     assert_ends(&counting.wait(), 0, &["flows: 0 wrong"]);
-    let counted = bench.run("sink lo --from 00:00:00:00:00:00 --time 0.1");
+    let counted = bench.run(&format!("{sink} --time 0.1"));
     assert_ends(&counted, 1, &["counted by generic XDP"]);
+}
+
+#[test]
+fn what_no_other_station_or_router_would_get_is_refused() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    let bench = Bench::with_cable(true);
+    let (to, from) = (format!("--to {FAR_MAC}"), format!("--from {NEAR_MAC}"));
+    for (options, part) in [
+        (
+            "--destination-address 223.255.255.250 --destinations 20",
+            "error: --destination-address: no router forwards 224.0.0.0, one of the 20 addresses from 223.255.255.250",
+        ),
+        (
+            "--source-address 126.255.255.254 --sources 4",
+            "error: --source-address: no router forwards 127.0.0.0, one of the 4 addresses from 126.255.255.254",
+        ),
+        (
+            "--family inet6 --destination-address fe7f:ffff:ffff:ffff:ffff:ffff:ffff:fff0",
+            "error: --destination-address: no router forwards fe80::, one of the 100 addresses from fe7f:",
+        ),
+        (
+            "--destination-address 198.18.10.20",
+            "error: --source-address, --destination-address: sources (198.18.10.1 to 198.18.10.20) and destinations",
+        ),
+        ("--family inet6 --frame-size 65", "error: --frame-size: "),
+    ] {
+        for command in [format!("gen {NEAR} {to}"), format!("sink {FAR} {from}")] {
+            let refused = bench.run(&format!("{command} --time 1 {options}"));
+            assert_ends(&refused, 2, &[part]);
+            assert!(refused.stdout.is_empty(), "{}", text(&refused));
+        }
+    }
+    for command in [
+        format!("gen {NEAR} --to {NEAR_MAC}"),
+        format!("sink {NEAR} --from {NEAR_MAC}"),
+    ] {
+        let refused = bench.run(&command);
+        assert_ends(
+            &refused,
+            2,
+            &["error: near: 02:00:00:00:00:01 is its own MAC address"],
+        );
+    }
 }
 
 #[test]

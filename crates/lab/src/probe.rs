@@ -1,9 +1,6 @@
 //! What a probe that failed says: of which variant, what became of its frames, and what to do.
 
-use std::fmt;
-
 use fwdlab_model::{AddressFamily, Direction, PortRange, Resolved, Traffic, Variant};
-use fwdlab_packet::AddressRange;
 
 use crate::LabError;
 use crate::addresses::frames;
@@ -66,11 +63,10 @@ fn accepted(family: AddressFamily, traffic: &Traffic) -> String {
         return String::new();
     };
     let flows = frames.flows();
-    let addresses = |range: AddressRange| {
-        let last = range.address(range.count() - 1);
-        shown(range.first(), last.unwrap_or(range.first()))
+    let ports = |PortRange { first, last }| match first == last {
+        true => first.to_string(),
+        false => format!("{first} to {last}"),
     };
-    let ports = |PortRange { first, last }| shown(first, last);
     let back = match traffic.direction {
         Direction::Forward => "",
         Direction::Both => ", and the same frames the other way",
@@ -79,18 +75,9 @@ fn accepted(family: AddressFamily, traffic: &Traffic) -> String {
         "; the ruleset must accept the lab's frames: {} UDP from {}, port {}, to {}, port {}, in at {{dut-in}}, out at \
          {{dut-out}}{back}; a rule names these interfaces so, in braces (docs/two-rulesets.md)",
         family.protocol(),
-        addresses(flows.sources()),
+        flows.sources(),
         ports(traffic.source_ports),
-        addresses(flows.destinations()),
+        flows.destinations(),
         ports(traffic.destination_ports)
     )
-}
-
-/// A range: its ends, or the one value that it has.
-fn shown<T: fmt::Display + PartialEq>(first: T, last: T) -> String {
-    if first == last {
-        first.to_string()
-    } else {
-        format!("{first} to {last}")
-    }
 }

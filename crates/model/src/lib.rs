@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod addresses;
 pub mod binding;
 mod bindings;
 pub mod change;
@@ -30,11 +31,13 @@ mod schema_parts;
 mod tester_reading;
 mod toml_text;
 mod traffic;
+mod traffic_check;
 mod traffic_text;
 mod variants;
 pub mod words;
 mod written_record;
 
+pub use addresses::{AddressRange, NeverForwarded, RangeError};
 pub use binding::{
     Apply, Binding, CommandBinding, DutInterface, PacketFilter, Upload, Values, XdpProgram,
 };
@@ -70,6 +73,7 @@ pub use resolved::{
 };
 pub use tester_reading::TesterReading;
 pub use toml_text::quoted;
-pub use traffic::{BURST_FRAMES, FLOWS_MAX, FRAME_SIZE, LoadChoice, WIRE_OVERHEAD_BYTES};
-pub use traffic_text::{FrameSizes, TrafficTextError, parse_flow_address};
+pub use traffic::{BURST_FRAMES, FLOWS_MAX, FRAME_SIZE, LoadChoice, PPS_MAX, WIRE_OVERHEAD_BYTES};
+pub use traffic_check::{FlowEnd, TrafficFault};
+pub use traffic_text::{FrameSizes, TrafficTextError, parse_address};
 pub use words::{AddressFamily, Level, LoadRegime, VariantName};

@@ -6,11 +6,13 @@ use std::ops::RangeInclusive;
 use toml::Spanned;
 use toml::de::DeValue;
 
+use crate::addresses::AddressRange;
 use crate::diagnostic::{Span, list};
 use crate::document::{Reading, Table, Value};
 use crate::lab_file::{LabFile, no_turns};
 use crate::load::Load;
 use crate::resolved::{Direction, FirstAddresses, FrameSize, PortRange, Traffic};
+use crate::traffic_check::{OTHER_ADDRESSES, TrafficFault};
 use crate::traffic_text::TrafficTextError;
 use crate::words::AddressFamily;
 
@@ -59,8 +61,6 @@ pub(crate) fn imix() -> Vec<FrameSize> {
     IMIX.map(|(bytes, share)| FrameSize { bytes, share }).into()
 }
 
-/// A UDP packet over IPv6 does not fit into less.
-const INET6_FRAME_BYTES_MIN: u16 = 66;
 /// Preamble, start of frame and the gap between frames (IEEE 802.3).
 pub const WIRE_OVERHEAD_BYTES: f64 = 20.0;
 /// Flows of an experiment at most, as many as there are ports: enough to fill the caches of any DUT.
@@ -69,6 +69,8 @@ pub(crate) const PORT: RangeInclusive<u16> = 1..=65_535;
 /// At less, a short slice holds too few frames to be a measurement.
 pub(crate) const INTENDED_LOAD_PPS: RangeInclusive<u64> = 1_000..=100_000_000;
 pub(crate) const LINE_RATE_PERCENT: RangeInclusive<f64> = 0.001..=100.0;
+/// More than any generator sends.
+pub const PPS_MAX: u64 = *INTENDED_LOAD_PPS.end();
 /// Frames that a paced generator may send back to back.
 pub const BURST_FRAMES: RangeInclusive<u32> = 1..=1024;
 
@@ -121,6 +123,9 @@ impl TrafficEntry {
             && let Some(sizes) = frame_sizes(reading, value, &table.what("frame_size"))
         {
             traffic.frame_sizes = sizes;
+            for &family in &traffic.families {
+                note(reading, value.span(), traffic.check_frame_sizes(family));
+            }
         }
         read_addresses(reading, table, &mut traffic);
         let mut ports = |key| {
@@ -222,11 +227,9 @@ impl Traffic {
     /// are, that of the larger frames.
     #[must_use]
     pub fn mean_frame_bytes(&self) -> f64 {
-        let smallest = if self.families.contains(&AddressFamily::Inet6) {
-            INET6_FRAME_BYTES_MIN
-        } else {
-            *FRAME_SIZE.start()
-        };
+        let families = self.families.iter();
+        let smallest = families.map(|family| family.smallest_frame_bytes()).max();
+        let smallest = smallest.unwrap_or(*FRAME_SIZE.start());
         let (bytes, frames) =
             self.frame_sizes
                 .iter()
@@ -344,7 +347,7 @@ fn read_addresses(reading: &mut Reading<'_>, table: &Table<'_>, traffic: &mut Tr
             continue;
         }
         let first = |range: &Option<Spanned<AddressRange>>| {
-            range.as_ref().map(|range| range.get_ref().first)
+            range.as_ref().map(|range| range.get_ref().first())
         };
         let first = FirstAddresses {
             source: first(&ranges.sources),
@@ -367,7 +370,7 @@ fn read_addresses(reading: &mut Reading<'_>, table: &Table<'_>, traffic: &mut Tr
             let range = pick(ranges).as_ref()?;
             Some(Count {
                 table: &ranges.table,
-                addresses: Spanned::new(range.span(), range.get_ref().count),
+                addresses: Spanned::new(range.span(), range.get_ref().count()),
             })
         });
         agreed(reading, key, given.into_iter().chain(of_ranges))
@@ -376,12 +379,18 @@ fn read_addresses(reading: &mut Reading<'_>, table: &Table<'_>, traffic: &mut Tr
     let destinations = count("destinations", |ranges| &ranges.destinations);
     traffic.sources = sources.unwrap_or(traffic.sources);
     traffic.destinations = destinations.unwrap_or(traffic.destinations);
+    for ranges in of_families.iter().filter(|ranges| ranges.is_whole) {
+        ranges.check_apart(reading, traffic);
+    }
 }
 
 /// The ranges of one family.
 struct FamilyRanges {
+    family: AddressFamily,
     /// Its table, as messages name it.
     table: String,
+    /// Whether all that is given could be read.
+    is_whole: bool,
     sources: Option<Spanned<AddressRange>>,
     destinations: Option<Spanned<AddressRange>>,
 }
@@ -392,21 +401,32 @@ impl FamilyRanges {
         let table = reading.table(value, &name, RANGE_KEYS)?;
         let mut range = |key| address_range(reading, table.value(key)?, &table.what(key), family);
         let (sources, destinations) = (range("sources"), range("destinations"));
-        if let (Some(sources), Some(destinations)) = (&sources, &destinations)
-            && sources.get_ref().overlaps(destinations.get_ref())
-        {
-            reading
-                .error(
-                    destinations.span(),
-                    format!("sources and destinations of {name} overlap"),
-                )
-                .with_help("a router never forwards a frame to its own sender");
-        }
+        let is_read = |key, range: &Option<_>| table.value(key).is_some() == range.is_some();
         Some(Self {
+            family,
             table: name,
+            is_whole: is_read("sources", &sources) && is_read("destinations", &destinations),
             sources,
             destinations,
         })
+    }
+
+    /// Notes an address at both ends, where one of them may be the usual ones.
+    fn check_apart(&self, reading: &mut Reading<'_>, traffic: &Traffic) {
+        let Some(given) = self.destinations.as_ref().or(self.sources.as_ref()) else {
+            return;
+        };
+        let count = |range: &Option<Spanned<AddressRange>>, agreed| {
+            range
+                .as_ref()
+                .map_or(agreed, |range| range.get_ref().count())
+        };
+        let own = Traffic {
+            sources: count(&self.sources, traffic.sources),
+            destinations: count(&self.destinations, traffic.destinations),
+            ..traffic.clone()
+        };
+        note(reading, given.span(), own.check_apart(self.family));
     }
 }
 
@@ -440,17 +460,12 @@ fn agreed<'n>(
     Some(expected)
 }
 
-/// Consecutive addresses of one family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct AddressRange {
-    first: IpAddr,
-    last: IpAddr,
-    count: u32,
-}
-
-impl AddressRange {
-    fn overlaps(&self, other: &Self) -> bool {
-        self.first <= other.last && other.first <= self.last
+/// Notes what is wrong with a traffic.
+fn note(reading: &mut Reading<'_>, span: Span, checked: Result<(), TrafficFault>) {
+    if let Err(fault) = checked {
+        reading
+            .error(span, fault.to_string())
+            .with_help(fault.advice());
     }
 }
 
@@ -475,51 +490,27 @@ fn address_range(
         reading.expected(value, what, &expected);
         return None;
     };
-    if let Some(address) = [first, last].into_iter().find(is_never_forwarded) {
-        reading
-            .error(value.span(), format!("no router forwards {address}"))
-            .with_help("unspecified, loopback, link-local, multicast and reserved addresses stay where they are");
-        return None;
-    }
-    let Some(count) = number(last)
-        .checked_sub(number(first))
-        .map(|distance| distance.saturating_add(1))
-    else {
+    let Some(distance) = number(last).checked_sub(number(first)) else {
         reading.error(value.span(), format!("{what} ends before it begins"));
         return None;
     };
-    let Some(count) = u32::try_from(count)
+    let count = distance.saturating_add(1);
+    let range = u32::try_from(count)
         .ok()
         .filter(|count| *count <= FLOWS_MAX)
-    else {
+        .and_then(|count| AddressRange::new(first, count).ok());
+    let Some(range) = range else {
         reading
             .error(value.span(), format!("{what} holds {count} addresses"))
             .with_help(format!("there are at most {FLOWS_MAX} flows"));
         return None;
     };
-    Some(Spanned::new(
-        value.span(),
-        AddressRange { first, last, count },
-    ))
-}
-
-/// Whether a frame from or to this address ends where it is.
-///
-/// Both ends of a range are enough to ask: no range is longer than the shortest of these blocks,
-/// but for single addresses at the very start of each family.
-pub(crate) fn is_never_forwarded(address: &IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => {
-            let first = address.octets()[0];
-            first == 0 || first >= 224 || address.is_loopback() || address.is_link_local()
-        }
-        IpAddr::V6(address) => {
-            address.is_unspecified()
-                || address.is_loopback()
-                || address.is_multicast()
-                || address.is_unicast_link_local()
-        }
+    if let Err(refusal) = range.check_forwarded() {
+        reading
+            .error(value.span(), refusal.to_string())
+            .with_help(OTHER_ADDRESSES);
     }
+    Some(Spanned::new(value.span(), range))
 }
 
 fn number(address: IpAddr) -> u128 {
@@ -556,21 +547,6 @@ fn port_range(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Optio
 }
 
 fn check_flows(reading: &mut Reading<'_>, table: &Table<'_>, traffic: &Traffic) {
-    if traffic.flows() <= FLOWS_MAX {
-        return;
-    }
-    let parts: Vec<String> = [
-        (traffic.sources, "sources"),
-        (traffic.destinations, "destinations"),
-        (traffic.source_ports.count(), "source ports"),
-        (traffic.destination_ports.count(), "destination ports"),
-    ]
-    .into_iter()
-    .enumerate()
-    // One port on each side is the usual case and says nothing.
-    .filter(|(position, (count, _))| *position < 2 || *count > 1)
-    .map(|(_, (count, what))| format!("{count} {what}"))
-    .collect();
     let place = [
         "destinations",
         "sources",
@@ -581,17 +557,8 @@ fn check_flows(reading: &mut Reading<'_>, table: &Table<'_>, traffic: &Traffic) 
     ]
     .iter()
     .find_map(|key| table.value(key));
-    // Multiplied in full, because the number of flows itself stops at the largest there is.
-    let flows = u64::from(traffic.sources)
-        * u64::from(traffic.destinations)
-        * u64::from(traffic.source_ports.count())
-        * u64::from(traffic.destination_ports.count());
-    reading
-        .error(
-            place.map_or(table.span.clone(), Spanned::span),
-            format!("{} are {flows} flows", parts.join(" x ")),
-        )
-        .with_help(format!("there are at most {FLOWS_MAX} flows"));
+    let span = place.map_or(table.span.clone(), Spanned::span);
+    note(reading, span, traffic.check_flows());
 }
 
 fn load_of(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<LoadChoice> {

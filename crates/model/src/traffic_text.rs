@@ -8,7 +8,7 @@ use crate::load::Load;
 use crate::resolved::{FrameSize, PortRange};
 use crate::traffic::{
     FRAME_SIZE, FRAME_SIZES_MAX, IMIX_WORD, INTENDED_LOAD_PPS, LINE_RATE_PERCENT, LOADS,
-    LoadChoice, PORT, SHARE, imix, is_never_forwarded,
+    LoadChoice, PORT, SHARE, imix,
 };
 
 /// What can be wrong with such a word.
@@ -57,15 +57,6 @@ pub enum TrafficTextError {
     /// Not an address.
     #[error("expected an address like 198.18.10.1 or 2001:2:0:10::1")]
     Address,
-    /// An address of frames that end where they are.
-    #[error(
-        "no router forwards {address}: unspecified, loopback, link-local, multicast and reserved \
-         addresses stay where they are"
-    )]
-    NeverForwarded {
-        /// The address.
-        address: IpAddr,
-    },
 }
 
 /// A port, or `first-last`.
@@ -156,16 +147,12 @@ impl FromStr for LoadChoice {
     }
 }
 
-/// Reads an address that frames may come from or go to.
+/// Reads an address.
 ///
 /// # Errors
-/// `Address`; `NeverForwarded`, as in an experiment file.
-pub fn parse_flow_address(text: &str) -> Result<IpAddr, TrafficTextError> {
-    let address = text.parse().map_err(|_| TrafficTextError::Address)?;
-    if is_never_forwarded(&address) {
-        return Err(TrafficTextError::NeverForwarded { address });
-    }
-    Ok(address)
+/// `Address`.
+pub fn parse_address(text: &str) -> Result<IpAddr, TrafficTextError> {
+    text.parse().map_err(|_| TrafficTextError::Address)
 }
 
 /// A number of digits only: the standard library would take a sign.
@@ -211,20 +198,7 @@ mod tests {
         ] {
             assert_eq!(text.parse::<FrameSizes>(), Err(expected), "{text}");
         }
-        assert_eq!(parse_flow_address("10.0.0"), Err(TrafficTextError::Address));
-        for text in [
-            "0.0.0.0",
-            "127.0.0.1",
-            "169.254.1.1",
-            "224.0.0.1",
-            "::1",
-            "fe80::1",
-            "ff02::1",
-        ] {
-            let address = text.parse().unwrap();
-            let expected = Err(TrafficTextError::NeverForwarded { address });
-            assert_eq!(parse_flow_address(text), expected);
-        }
+        assert_eq!(parse_address("10.0.0"), Err(TrafficTextError::Address));
     }
 
     #[test]
@@ -242,7 +216,7 @@ mod tests {
         fn any_text_is_read_or_refused(text: String) {
             let _ = text.parse::<PortRange>();
             let _ = text.parse::<FrameSizes>();
-            let _ = parse_flow_address(&text);
+            let _ = parse_address(&text);
         }
 
         #[test]

@@ -489,7 +489,28 @@ fn traffic_that_cannot_be() {
         ),
         (
             "inet = { sources = \"127.0.0.1\" }",
-            "no router forwards 127.0.0.1",
+            "no router forwards 127.0.0.1: it is a loopback address",
+        ),
+        (
+            "inet = { destinations = \"223.255.255.250-224.0.0.13\" }",
+            "no router forwards 224.0.0.0, one of the 20 addresses from 223.255.255.250: it is a multicast address",
+        ),
+        (
+            "families = [\"inet6\"]\ninet6 = { sources = \"::ffff:10.0.0.1\" }",
+            "no router forwards ::ffff:10.0.0.1: it is an IPv4-mapped address",
+        ),
+        // The addresses that the file does not give are the usual ones.
+        (
+            "inet = { destinations = \"198.18.10.20\" }",
+            "sources (198.18.10.1 to 198.18.10.20) and destinations (198.18.10.20) overlap",
+        ),
+        (
+            "inet = { sources = \"198.19.10.100\" }",
+            "sources (198.19.10.100) and destinations (198.19.10.1 to 198.19.10.100) overlap",
+        ),
+        (
+            "families = [\"inet\", \"inet6\"]\nframe_size = 65",
+            "no UDP frame over IPv6 has 65 bytes",
         ),
         ("load = {}", "`load` has no number"),
         (
@@ -505,6 +526,9 @@ fn traffic_that_cannot_be() {
         let errors = errors(traffic);
         assert!(errors.contains(error), "{traffic}\n{errors}");
     }
+    // What cannot be read is not taken for the usual addresses.
+    let errors = errors("inet = { sources = \"198.18.10\", destinations = \"198.18.10.20\" }");
+    assert!(!errors.contains("overlap"), "{errors}");
     let slow = small("[traffic]\nload = { line_rate_percent = 1 }\n").changed(
         "experiments/lab.toml",
         "kind",

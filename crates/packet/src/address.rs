@@ -16,6 +16,22 @@ impl MacAddress {
     pub const fn is_group(self) -> bool {
         self.0[0] & 1 != 0
     }
+
+    /// Reads the address of one station: what is sent to a group reaches all of a network, and what is sent to zeroes nobody.
+    ///
+    /// # Errors
+    /// `MacAddress`, `NoStation`.
+    pub fn of_station(text: &str) -> Result<Self, PacketError> {
+        let address: Self = text.parse()?;
+        let whose = if address.is_group() {
+            "a group"
+        } else if address.0 == [0; 6] {
+            "no station"
+        } else {
+            return Ok(address);
+        };
+        Err(PacketError::NoStation { address, whose })
+    }
 }
 
 impl fmt::Display for MacAddress {
@@ -82,6 +98,30 @@ mod tests {
     }
 
     #[test]
+    fn a_station_is_neither_a_group_nor_nobody() {
+        for (text, whose) in [
+            ("ff:ff:ff:ff:ff:ff", "a group"),
+            ("01:00:5e:00:00:01", "a group"),
+            ("33:33:00:00:00:01", "a group"),
+            ("01:00:00:00:00:00", "a group"),
+            ("00:00:00:00:00:00", "no station"),
+        ] {
+            let address = text.parse().unwrap();
+            assert_eq!(
+                MacAddress::of_station(text),
+                Err(PacketError::NoStation { address, whose })
+            );
+        }
+        for text in [
+            "00:00:00:00:00:01",
+            "02:00:00:00:00:00",
+            "fe:ff:ff:ff:ff:ff",
+        ] {
+            assert_eq!(MacAddress::of_station(text), text.parse());
+        }
+    }
+
+    #[test]
     fn other_text_is_refused_with_the_text() {
         for text in [
             "",
@@ -94,12 +134,11 @@ mod tests {
             "02:00:00:00:00:0g",
             "02:00:00:00:00:é",
         ] {
-            assert_eq!(
-                text.parse::<MacAddress>(),
-                Err(PacketError::MacAddress {
-                    text: text.to_owned()
-                })
-            );
+            let refusal = Err(PacketError::MacAddress {
+                text: text.to_owned(),
+            });
+            assert_eq!(text.parse::<MacAddress>(), refusal);
+            assert_eq!(MacAddress::of_station(text), refusal);
         }
     }
 

@@ -1,5 +1,7 @@
 use std::net::IpAddr;
 
+use crate::address::MacAddress;
+
 /// Refuses bytes that end before a header of `minimum` bytes does.
 #[inline]
 pub(crate) fn require_header(
@@ -149,22 +151,6 @@ pub enum PacketError {
         /// The destination address, or the first of them.
         destination_address: IpAddr,
     },
-    /// An address range holds no address.
-    #[error("address range: no addresses (0 from {first} seen); ask for at least 1")]
-    EmptyRange {
-        /// Where the range would begin.
-        first: IpAddr,
-    },
-    /// An address range runs past the end of its address space.
-    #[error(
-        "address range: runs past the last address ({count} from {first} seen); begin lower or ask for fewer"
-    )]
-    RangeEnd {
-        /// Where the range begins.
-        first: IpAddr,
-        /// How many addresses were asked for.
-        count: u32,
-    },
     /// There are more flows than flow numbers.
     #[error(
         "flows: more than a 32-bit flow number can tell apart ({sources} x {destinations} addresses, {source_ports} x {destination_ports} ports seen); ask for fewer"
@@ -186,6 +172,14 @@ pub enum PacketError {
         first: u16,
         /// Where it would end.
         last: u16,
+    },
+    /// A MAC address that no single station has.
+    #[error("mac address: {address} is that of {whose}; give that of one station")]
+    NoStation {
+        /// The address.
+        address: MacAddress,
+        /// Whose it is.
+        whose: &'static str,
     },
     /// The text is not a MAC address.
     #[error("mac address: cannot be read ({text:?} seen); write it like 02:00:00:00:00:01")]

@@ -1,6 +1,6 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use fwdlab_model::PortRange;
+use fwdlab_model::{AddressFamily, AddressRange, PortRange, Traffic};
 
 use crate::PacketError;
 use crate::checksum::Sum;
@@ -93,77 +93,6 @@ pub struct Flow {
     pub destination_port: u16,
 }
 
-/// Consecutive addresses of one family, at least one of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddressRange {
-    first: IpAddr,
-    count: u32,
-}
-
-impl AddressRange {
-    /// The range of `count` addresses that begins with `first`.
-    ///
-    /// # Errors
-    /// `EmptyRange`, `RangeEnd`.
-    pub fn new(first: IpAddr, count: u32) -> Result<Self, PacketError> {
-        let last_index = count
-            .checked_sub(1)
-            .ok_or(PacketError::EmptyRange { first })?;
-        match address_after(first, last_index) {
-            Some(_) => Ok(Self { first, count }),
-            None => Err(PacketError::RangeEnd { first, count }),
-        }
-    }
-
-    /// The first address.
-    #[must_use]
-    pub fn first(&self) -> IpAddr {
-        self.first
-    }
-
-    /// How many addresses there are.
-    #[must_use]
-    pub fn count(&self) -> u32 {
-        self.count
-    }
-
-    /// The address at `index`, if the range reaches that far.
-    #[must_use]
-    pub fn address(&self, index: u32) -> Option<IpAddr> {
-        (index < self.count)
-            .then(|| address_after(self.first, index))
-            .flatten()
-    }
-
-    /// The index of `address`, if the range holds it.
-    #[must_use]
-    pub fn index(&self, address: IpAddr) -> Option<u32> {
-        let distance = match (self.first, address) {
-            (IpAddr::V4(first), IpAddr::V4(address)) => {
-                address.to_bits().checked_sub(first.to_bits())?
-            }
-            (IpAddr::V6(first), IpAddr::V6(address)) => {
-                u32::try_from(address.to_bits().checked_sub(first.to_bits())?).ok()?
-            }
-            _ => return None,
-        };
-        (distance < self.count).then_some(distance)
-    }
-}
-
-fn address_after(first: IpAddr, distance: u32) -> Option<IpAddr> {
-    match first {
-        IpAddr::V4(first) => first
-            .to_bits()
-            .checked_add(distance)
-            .map(|bits| Ipv4Addr::from_bits(bits).into()),
-        IpAddr::V6(first) => first
-            .to_bits()
-            .checked_add(distance.into())
-            .map(|bits| Ipv6Addr::from_bits(bits).into()),
-    }
-}
-
 /// Every flow from a range of sources to a range of destinations, between
 /// each two of their ports.
 ///
@@ -178,14 +107,6 @@ pub struct Flows {
 }
 
 impl Flows {
-    const DEFAULT_SOURCES: u32 = 20;
-    const DEFAULT_DESTINATIONS: u32 = 100;
-    /// Far from any registered service in use.
-    const DEFAULT_PORT: PortRange = PortRange {
-        first: 2000,
-        last: 2000,
-    };
-
     /// The flows from each of `sources` to each of `destinations`, from each
     /// of the one's ports to each of the other's.
     ///
@@ -197,7 +118,7 @@ impl Flows {
         source_ports: PortRange,
         destination_ports: PortRange,
     ) -> Result<Self, PacketError> {
-        AddressPair::new(sources.first, destinations.first)?;
+        AddressPair::new(sources.first(), destinations.first())?;
         for PortRange { first, last } in [source_ports, destination_ports] {
             if last < first {
                 return Err(PacketError::PortRange { first, last });
@@ -205,11 +126,11 @@ impl Flows {
         }
         [source_ports.count(), destination_ports.count()]
             .into_iter()
-            .try_fold(sources.count, u32::checked_mul)
-            .and_then(|flows| flows.checked_mul(destinations.count))
+            .try_fold(sources.count(), u32::checked_mul)
+            .and_then(|flows| flows.checked_mul(destinations.count()))
             .ok_or(PacketError::TooManyFlows {
-                sources: sources.count,
-                destinations: destinations.count,
+                sources: sources.count(),
+                destinations: destinations.count(),
                 source_ports: source_ports.count(),
                 destination_ports: destination_ports.count(),
             })?;
@@ -223,44 +144,28 @@ impl Flows {
 
     /// 2000 flows over IPv4: 20 sources from 198.18.10.1 to 100 destinations
     /// from 198.19.10.1, all between port 2000 and port 2000.
-    ///
-    /// # Source
-    /// RFC 6890: 198.18.0.0/15 is set aside for benchmarks.
     #[must_use]
     pub fn inet() -> Self {
-        Self::from_first(
-            Ipv4Addr::new(198, 18, 10, 1).into(),
-            Ipv4Addr::new(198, 19, 10, 1).into(),
-        )
+        Self::usual(AddressFamily::Inet)
     }
 
     /// 2000 flows over IPv6: 20 sources from 2001:2:0:10::1 to 100
     /// destinations from 2001:2:0:8010::1, all between port 2000 and port
     /// 2000.
-    ///
-    /// # Source
-    /// RFC 6890: 2001:2::/48 is set aside for benchmarks.
     #[must_use]
     pub fn inet6() -> Self {
-        Self::from_first(
-            Ipv6Addr::new(0x2001, 2, 0, 0x10, 0, 0, 0, 1).into(),
-            Ipv6Addr::new(0x2001, 2, 0, 0x8010, 0, 0, 0, 1).into(),
-        )
+        Self::usual(AddressFamily::Inet6)
     }
 
-    /// The usual number of flows between two addresses known to leave room.
-    fn from_first(source: IpAddr, destination: IpAddr) -> Self {
+    /// What is sent where nobody says.
+    fn usual(family: AddressFamily) -> Self {
+        let traffic = Traffic::default();
+        let [sources, destinations] = traffic.ranges(family).expect("it leaves room");
         Self {
-            sources: AddressRange {
-                first: source,
-                count: Self::DEFAULT_SOURCES,
-            },
-            destinations: AddressRange {
-                first: destination,
-                count: Self::DEFAULT_DESTINATIONS,
-            },
-            source_ports: Self::DEFAULT_PORT,
-            destination_ports: Self::DEFAULT_PORT,
+            sources,
+            destinations,
+            source_ports: traffic.source_ports,
+            destination_ports: traffic.destination_ports,
         }
     }
 
@@ -304,8 +209,8 @@ impl Flows {
     #[must_use]
     pub fn count(&self) -> u32 {
         // `new` refuses ranges whose product does not fit.
-        self.sources.count
-            * self.destinations.count
+        self.sources.count()
+            * self.destinations.count()
             * self.source_ports.count()
             * self.destination_ports.count()
     }
@@ -315,7 +220,7 @@ impl Flows {
     pub fn flow(&self, flow_id: u32) -> Option<Flow> {
         let (rest, destination_port) = split(flow_id, self.destination_ports.count());
         let (rest, source_port) = split(rest, self.source_ports.count());
-        let (source, destination) = split(rest, self.destinations.count);
+        let (source, destination) = split(rest, self.destinations.count());
         let addresses = AddressPair::new(
             self.sources.address(source)?,
             self.destinations.address(destination)?,
@@ -334,7 +239,7 @@ impl Flows {
         let destination = self.destinations.index(flow.addresses.destination())?;
         let source_port = port_index(self.source_ports, flow.source_port)?;
         let destination_port = port_index(self.destination_ports, flow.destination_port)?;
-        let addresses = source * self.destinations.count + destination;
+        let addresses = source * self.destinations.count() + destination;
         let sender = addresses * self.source_ports.count() + source_port;
         Some(sender * self.destination_ports.count() + destination_port)
     }
@@ -456,22 +361,6 @@ mod tests {
                 destination_address: address("2001:2::1"),
             })
         );
-    }
-
-    #[test]
-    fn a_range_ends_with_its_address_space() {
-        assert!(AddressRange::new(address("255.255.255.254"), 2).is_ok());
-        for first in ["255.255.255.254", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe"] {
-            let first = address(first);
-            assert_eq!(
-                AddressRange::new(first, 3),
-                Err(PacketError::RangeEnd { first, count: 3 })
-            );
-            assert_eq!(
-                AddressRange::new(first, 0),
-                Err(PacketError::EmptyRange { first })
-            );
-        }
     }
 
     #[test]

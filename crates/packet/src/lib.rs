@@ -20,7 +20,7 @@ mod no_answer;
 
 pub use address::MacAddress;
 pub use error::PacketError;
-pub use flow::{AddressPair, AddressRange, Flow, Flows};
+pub use flow::{AddressPair, Flow, Flows};
 pub use fragment::{Fragment, Fragments};
 pub use frame::{UdpFrame, forwarded, parse};
 pub use icmp4::Icmp4Error;

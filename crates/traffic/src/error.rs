@@ -1,9 +1,8 @@
 use std::error::Error;
 use std::io;
-use std::net::IpAddr;
 
-use fwdlab_model::{AddressFamily, Tester};
-use fwdlab_packet::PacketError;
+use fwdlab_model::{Tester, TrafficFault};
+use fwdlab_packet::{MacAddress, PacketError};
 use fwdlab_sys::SysError;
 
 use crate::interlock::Needed;
@@ -31,22 +30,9 @@ pub enum TrafficError {
         /// What the kernel or the loader said.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// More flows than there is room for.
-    #[error("traffic: {flows} flows are more than the generator holds ({max}); plan fewer", max = fwdlab_model::FLOWS_MAX)]
-    TooManyFlows {
-        /// Flows asked for.
-        flows: u32,
-    },
-    /// A frame size that no cable of the lab takes.
-    #[error(
-        "traffic.frame_size: {frame_size} bytes are more than Ethernet's largest frame; ask for 64 \
-         to {max}",
-        max = crate::FRAME_SIZE_MAX
-    )]
-    FrameSize {
-        /// Size asked for, with FCS.
-        frame_size: u16,
-    },
+    /// Nothing sends or forwards that traffic.
+    #[error("traffic: {}; {}", .0, .0.advice())]
+    Traffic(#[from] TrafficFault),
     /// An interface's counters could not be read.
     #[error(
         "reading the counters of interface {interface_index}: {source}{}",
@@ -78,17 +64,6 @@ pub enum TrafficError {
     LongTurn {
         /// Frames in a turn of all sizes.
         slots: i64,
-    },
-    /// A first address of the other family.
-    #[error(
-        "traffic: {first} cannot be the first address of {family}; give an {} address",
-        family.protocol()
-    )]
-    FirstAddress {
-        /// The family that it was given for.
-        family: AddressFamily,
-        /// The address.
-        first: IpAddr,
     },
     /// The interface by which the machine is reached.
     #[error(
@@ -124,6 +99,14 @@ pub enum TrafficError {
     NoEthernet {
         /// The interface.
         interface: String,
+    },
+    /// A station at one end of a cable that is the one at the other end, too.
+    #[error("{interface}: {station} is its own MAC address; give that of the other end")]
+    ToItself {
+        /// The interface.
+        interface: String,
+        /// Its address.
+        station: MacAddress,
     },
     /// An interface that is not set up.
     #[error("{interface}: it is down; set it up: ip link set dev {interface} up")]
@@ -176,12 +159,11 @@ impl TrafficError {
     pub fn is_users(&self) -> bool {
         matches!(
             self,
-            Self::TooManyFlows { .. }
-                | Self::FrameSize { .. }
+            Self::Traffic(_)
                 | Self::NoFrameSize
                 | Self::NoShare { .. }
                 | Self::LongTurn { .. }
-                | Self::FirstAddress { .. }
+                | Self::ToItself { .. }
                 | Self::Needed { .. }
                 | Self::NoSuchInterface { .. }
                 | Self::NoEthernet { .. }

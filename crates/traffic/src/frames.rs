@@ -1,11 +1,10 @@
 //! The frames that the tester sends, and those that a correct router makes of them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 
-use fwdlab_model::{AddressFamily, FLOWS_MAX, FirstAddresses, Traffic};
+use fwdlab_model::{AddressFamily, Traffic};
 use fwdlab_packet::checksum::Sum;
-use fwdlab_packet::{AddressRange, Flow, Flows, MacAddress, UdpFrame, forwarded};
+use fwdlab_packet::{Flow, Flows, MacAddress, UdpFrame, forwarded};
 
 use crate::TrafficError;
 use crate::turn::{Sequence, turn};
@@ -57,8 +56,7 @@ impl Frames {
     /// to the sink over another.
     ///
     /// # Errors
-    /// `TooManyFlows`, `FrameSize`, `NoFrameSize`, `NoShare`, `LongTurn`, `FirstAddress`, and those
-    /// of address ranges.
+    /// `Traffic`, `NoFrameSize`, `NoShare`, `LongTurn`.
     pub fn new(
         family: AddressFamily,
         traffic: &Traffic,
@@ -82,15 +80,11 @@ impl Frames {
         traffic: &Traffic,
         link: Link,
     ) -> Result<Self, TrafficError> {
-        let flows = flows(family, traffic)?;
-        let sizes: Vec<_> = traffic.frame_sizes.iter().map(|size| size.bytes).collect();
-        let addresses = first(&flows).addresses;
-        for &frame_size in &sizes {
-            UdpFrame::payload_length(&addresses, frame_size.into())?;
-            if frame_size > FRAME_SIZE_MAX {
-                return Err(TrafficError::FrameSize { frame_size });
-            }
-        }
+        traffic.check(family)?;
+        let [sources, destinations] = traffic.ranges(family)?;
+        let (from, to) = (traffic.source_ports, traffic.destination_ports);
+        let flows = Flows::new(sources, destinations, from, to)?;
+        let sizes = traffic.frame_sizes.iter().map(|size| size.bytes).collect();
         Ok(Self {
             family,
             flows,
@@ -297,36 +291,6 @@ impl Frames {
     }
 }
 
-/// The traffic's flows in one family: where the experiment says, else where the lab's begin.
-fn flows(family: AddressFamily, traffic: &Traffic) -> Result<Flows, TrafficError> {
-    let usual = match family {
-        AddressFamily::Inet => Flows::inet(),
-        AddressFamily::Inet6 => Flows::inet6(),
-    };
-    let given = traffic.first_addresses.get(&family);
-    let range = |of: fn(&FirstAddresses) -> Option<IpAddr>, usual: AddressRange, count| {
-        let first = given.and_then(of).unwrap_or(usual.first());
-        if first.is_ipv4() != (family == AddressFamily::Inet) {
-            return Err(TrafficError::FirstAddress { family, first });
-        }
-        Ok(AddressRange::new(first, count)?)
-    };
-    let flows = Flows::new(
-        range(|first| first.source, usual.sources(), traffic.sources)?,
-        range(
-            |first| first.destination,
-            usual.destinations(),
-            traffic.destinations,
-        )?,
-        traffic.source_ports,
-        traffic.destination_ports,
-    )?;
-    match flows.count() {
-        count if count > FLOWS_MAX => Err(TrafficError::TooManyFlows { flows: count }),
-        _ => Ok(flows),
-    }
-}
-
 fn first(flows: &Flows) -> Flow {
     flows.flow(0).expect("no range is empty")
 }
@@ -363,7 +327,9 @@ fn half(frame: &[u8], at: usize) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use fwdlab_model::{FrameSize, PortRange};
+    use std::net::IpAddr;
+
+    use fwdlab_model::{FirstAddresses, FrameSize, PortRange, TrafficFault};
     use fwdlab_packet::parse;
     use proptest::prelude::*;
 
@@ -490,32 +456,34 @@ mod tests {
             sources: 656,
             ..Traffic::default()
         };
-        assert!(matches!(
-            error(&too_many),
-            TrafficError::TooManyFlows { flows: 65_600 }
-        ));
-        assert!(matches!(
-            error(&of_sizes(&[(64, 1), (1519, 1)])),
-            TrafficError::FrameSize { frame_size: 1519 }
-        ));
-        assert!(matches!(
-            error(&of_sizes(&[(63, 1)])),
-            TrafficError::Packet(_)
-        ));
-        let first: IpAddr = "2001:2::1".parse().unwrap();
-        let of_other_family = Traffic {
+        assert_eq!(
+            error(&too_many).to_string(),
+            "traffic: 656 sources x 100 destinations are 65600 flows; there are at most 65536 flows"
+        );
+        for bytes in [63, 1519] {
+            let fault = TrafficFault::FrameSize {
+                bytes,
+                family: AddressFamily::Inet,
+            };
+            let error = error(&of_sizes(&[(64, 1), (bytes, 1)]));
+            assert!(matches!(error, TrafficError::Traffic(seen) if seen == fault));
+        }
+        // As in an experiment, whoever asks.
+        let to_groups = Traffic {
+            destinations: 20,
             first_addresses: BTreeMap::from([(
                 AddressFamily::Inet,
                 FirstAddresses {
-                    source: Some(first),
-                    destination: None,
+                    source: None,
+                    destination: Some("223.255.255.250".parse().unwrap()),
                 },
             )]),
             ..Traffic::default()
         };
         assert_eq!(
-            error(&of_other_family).to_string(),
-            "traffic: 2001:2::1 cannot be the first address of inet; give an IPv4 address"
+            error(&to_groups).to_string(),
+            "traffic: no router forwards 224.0.0.0, one of the 20 addresses from 223.255.255.250: it is a multicast \
+             address (224.0.0.0/4); begin elsewhere or ask for another number of addresses"
         );
     }
 
@@ -562,7 +530,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_head_with_a_size_is_the_whole_frame(
-            is_inet6: bool, source: u32, destination: u32, port: u16, size in 66u16..=1518,
+            is_inet6: bool, source in 1_u32 << 24..127 << 24, destination in 128_u32 << 24..169 << 24, port: u16,
+            size in 66u16..=1518,
         ) {
             let family = FAMILIES[usize::from(is_inet6)];
             let first = |last: u32| Some(match family {

@@ -78,7 +78,7 @@ impl InterfaceGenerator {
     /// works on it: one that the interface is seen to transmit the frames of.
     ///
     /// # Errors
-    /// `Needed`; `NoSuchInterface`, `NoEthernet`, `InterfaceDown`, `NoCarrier`; those of
+    /// `Needed`; `NoSuchInterface`, `NoEthernet`, `InterfaceDown`, `NoCarrier`, `ToItself`; those of
     /// [`Frames::new`]; when no sender works, why the best of them does not.
     pub fn start(name: &str, load: &InterfaceLoad<'_>) -> Result<Self, TrafficError> {
         let all: Vec<Tester> = [Tester::Ebpf].into_iter().chain(Tester::SOCKETS).collect();
@@ -318,16 +318,27 @@ fn prepare(
         sleep(Duration::from_millis(20));
         interface = look_up(name)?;
     }
-    let link = Link {
-        source: MacAddress(interface.mac),
-        destination: load.destination,
-    };
+    let link = link(name, MacAddress(interface.mac), load.destination)?;
     let mut frames = Frames::unrouted(load.family, load.traffic, link)?;
     if load.is_reversed {
         // What becomes of them behind the link plays no part here.
         frames = frames.reversed(link, link);
     }
     Ok((interface, frames))
+}
+
+/// The link between an interface and another station.
+fn link(name: &str, source: MacAddress, destination: MacAddress) -> Result<Link, TrafficError> {
+    if source == destination {
+        return Err(TrafficError::ToItself {
+            interface: name.to_owned(),
+            station: source,
+        });
+    }
+    Ok(Link {
+        source,
+        destination,
+    })
 }
 
 /// The interface of that name, if it may be used and is up.
@@ -426,7 +437,7 @@ impl InterfaceSink {
     /// every n-th frame.
     ///
     /// # Errors
-    /// `Needed`; `NoSuchInterface`, `NoEthernet`, `InterfaceDown`; those of [`Frames::new`],
+    /// `Needed`; `NoSuchInterface`, `NoEthernet`, `InterfaceDown`, `ToItself`; those of [`Frames::new`],
     /// [`Sink::load`] and [`Sink::attach_anywhere`].
     pub fn attach(
         name: &str,
@@ -439,10 +450,7 @@ impl InterfaceSink {
             traffic,
             way,
         } = *expectation;
-        let link = Link {
-            source,
-            destination: MacAddress(interface.mac),
-        };
+        let link = link(name, source, MacAddress(interface.mac))?;
         // On which link a router got them plays no part here.
         let frames = match way {
             Way::Cable => Frames::unrouted(family, traffic, link)?,

@@ -162,7 +162,7 @@ impl Agent {
             // The one that was there has to go first: an interface takes one program.
             self.sink = None;
             let expectation = InterfaceExpectation {
-                source: mac(&expected.source)?,
+                source: MacAddress::of_station(&expected.source).map_err(text)?,
                 family: expected.family,
                 traffic: &expected.traffic,
                 way: if expected.is_reversed {
@@ -219,7 +219,7 @@ impl Agent {
     }
 
     fn send(&mut self, load: &Load) -> Result<Answer, String> {
-        let destination = mac(&load.destination)?;
+        let destination = MacAddress::of_station(&load.destination).map_err(text)?;
         if self.sending.is_some() {
             return Err("it sends already".to_owned());
         }
@@ -440,11 +440,6 @@ fn pause(length: Duration, lines: &Receiver<String>) -> Result<(), String> {
         }
         sleep(left.min(STEP));
     }
-}
-
-fn mac(text: &str) -> Result<MacAddress, String> {
-    text.parse()
-        .map_err(|_| format!("{text:?} is no MAC address"))
 }
 
 fn text(error: impl std::fmt::Display) -> String {

@@ -245,6 +245,11 @@ fn sets_of_pkt_gen_that_differ_in_their_family_alone_are_one_experiment() {
         "SENDER_LAB_NET=198.18.10.1:2001-198.18.20.1\n",
     );
     folder.write("pktgen/jumbo", "PKT_SIZE=9000\n");
+    folder.write(
+        "pktgen/groups",
+        "RECEIVER_LAB_NET=223.255.255.250:2001-224.0.0.9\n",
+    );
+    folder.write("pktgen/overlap", "SENDER_LAB_NET=198.19.10.5:2001\n");
     let draft = folder.draft();
     let names: Vec<&str> = draft
         .experiments
@@ -257,11 +262,23 @@ fn sets_of_pkt_gen_that_differ_in_their_family_alone_are_one_experiment() {
     assert_eq!(fresh.load(&draft, 1).traffic.frame_sizes[0].bytes, 1518);
     let said = notes(&draft).join("\n");
     assert!(
-        said.contains("many: no experiment: it asks for 179270 flows"),
+        said.contains("many: no experiment: 2561 sources x 70 destinations are 179270 flows"),
         "{said}"
     );
     assert!(
         said.contains("frames of 9004 bytes; fwdlab sends at most 1518"),
+        "{said}"
+    );
+    assert!(
+        said.contains(
+            "groups: no experiment: no router forwards 224.0.0.0, one of the 16 addresses"
+        ),
+        "{said}"
+    );
+    assert!(
+        said.contains(
+            "overlap: no experiment: sources (198.19.10.5) and destinations (198.19.10.1 to 198.19.10.70) overlap"
+        ),
         "{said}"
     );
     assert!(

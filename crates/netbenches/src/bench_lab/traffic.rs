@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use fwdlab_archive::Place;
-use fwdlab_model::{AddressFamily, FLOWS_MAX, FRAME_SIZE};
+use fwdlab_model::{AddressFamily, FRAME_SIZE, FirstAddresses, PortRange};
 use fwdlab_pkt_gen::AddressRange;
 
 use super::account::Account;
@@ -15,8 +15,6 @@ use crate::Assignment;
 
 /// Bytes of a frame check sequence, which netmap leaves out of its sizes.
 const FCS_BYTES: u64 = 4;
-/// A UDP packet over IPv6 does not fit into a smaller frame.
-const INET6_FRAME_BYTES_MIN: u64 = 66;
 
 /// The traffic of one experiment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +32,30 @@ pub(super) struct Traffic {
 pub(super) struct Flows {
     pub(super) source: Option<AddressRange>,
     pub(super) destination: Option<AddressRange>,
+}
+
+impl Flows {
+    /// The traffic that an experiment on them asks for, as far as its flows go.
+    fn asked(&self, family: AddressFamily) -> fwdlab_model::Traffic {
+        let mut asked = fwdlab_model::Traffic::default();
+        let count = |range| u32::try_from(addresses(range)).unwrap_or(u32::MAX);
+        let between = |(first, last)| PortRange { first, last };
+        if let Some(range) = &self.source {
+            asked.sources = count(range);
+            asked.source_ports = ports(range).map_or(asked.source_ports, between);
+        }
+        if let Some(range) = &self.destination {
+            asked.destinations = count(range);
+            asked.destination_ports = ports(range).map_or(asked.destination_ports, between);
+        }
+        let first = |range: &Option<AddressRange>| range.as_ref().map(|range| range.first);
+        let first = FirstAddresses {
+            source: first(&self.source),
+            destination: first(&self.destination),
+        };
+        asked.first_addresses = [(family, first)].into();
+        asked
+    }
 }
 
 /// What every set asks for, sets that differ in their family alone as one; what no experiment can ask for is
@@ -197,18 +219,8 @@ fn traffic(
         source: of_family(source),
         destination: of_family(destination),
     };
-    let [(sources, source_ports), (destinations, destination_ports)] =
-        [(&flows.source, 20), (&flows.destination, 100)].map(|(range, default)| match range {
-            Some(range) => (addresses(range), range.endpoints() / addresses(range)),
-            None => (default, 1),
-        });
-    let asked = [sources, source_ports, destinations, destination_ports]
-        .into_iter()
-        .fold(1_u128, u128::saturating_mul);
-    if asked > u128::from(FLOWS_MAX) {
-        let text = format!(
-            "no experiment: it asks for {asked} flows, and fwdlab makes at most {FLOWS_MAX}; give it fewer addresses"
-        );
+    if let Err(fault) = flows.asked(family).check(family) {
+        let text = format!("no experiment: {fault}; {}", fault.advice());
         account.notes.push(Note::at(place(), text));
         return None;
     }
@@ -263,10 +275,7 @@ fn frame_bytes(
         account.notes.push(Note::at(value.place.clone(), text));
         return None;
     }
-    let is_smallest = match family {
-        AddressFamily::Inet => bytes <= smallest,
-        AddressFamily::Inet6 => bytes <= INET6_FRAME_BYTES_MIN,
-    };
+    let is_smallest = bytes <= u64::from(family.smallest_frame_bytes());
     let bytes = if is_smallest { smallest } else { bytes };
     let why = match family {
         AddressFamily::Inet6 if is_smallest => ", the smallest, which is 66 over IPv6",

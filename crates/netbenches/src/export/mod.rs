@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use fwdlab_archive::{
     ArchiveError, Loaded, format_observation, format_observations, format_slices,
 };
-use fwdlab_model::{AddressFamily, VariantName};
+use fwdlab_model::{AddressFamily, TrafficFault, VariantName};
 use fwdlab_stats::median;
 use fwdlab_sys::durable::FileError;
 
@@ -47,6 +47,14 @@ pub enum ExportError {
     NothingMeasured {
         /// The results directory.
         dir: PathBuf,
+    },
+    /// The record names addresses that no traffic had.
+    #[error("{}: its traffic cannot be: {fault}", dir.display())]
+    Traffic {
+        /// The results directory.
+        dir: PathBuf,
+        /// What is wrong with it.
+        fault: TrafficFault,
     },
     /// The system refuses.
     #[error(transparent)]
@@ -95,7 +103,7 @@ impl Export {
     /// What a run becomes; its README.md is still to be added.
     ///
     /// # Errors
-    /// [`ExportError::NothingMeasured`].
+    /// [`ExportError::NothingMeasured`], [`ExportError::Traffic`].
     pub fn of_run(run: &Loaded) -> Result<Self, ExportError> {
         let resolved = &run.resolved;
         let accepted = run.accepted();
@@ -155,7 +163,12 @@ impl Export {
                 datasets.push(dataset);
             }
             let set = Path::new("pktgen.configs").join(safe_component(&resolved.name));
-            files.insert(set.join(pktgen), pktgen::config(&resolved.traffic, family));
+            let config = pktgen::config(&resolved.traffic, family);
+            let config = config.map_err(|fault| ExportError::Traffic {
+                dir: run.dir.clone(),
+                fault,
+            })?;
+            files.insert(set.join(pktgen), config);
         }
         files.insert(results.join("gnuplot.data"), gnuplot(&datasets));
         for attempt in accepted {

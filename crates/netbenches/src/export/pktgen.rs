@@ -1,24 +1,19 @@
 //! The traffic as a configuration of netmap's pkt-gen.
 
 use std::fmt::Write as _;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
-use fwdlab_model::{AddressFamily, PortRange, Traffic};
+use fwdlab_model::{AddressFamily, PortRange, Traffic, TrafficFault};
 
 /// Bytes that pkt-gen leaves out of a frame's size.
 const FCS_BYTES: u16 = 4;
 
-/// The smallest UDP frames, FCS included.
-const fn smallest_bytes(family: AddressFamily) -> u16 {
-    match family {
-        AddressFamily::Inet => 64,
-        AddressFamily::Inet6 => 66,
-    }
-}
-
 /// Variables of a shell, as the archive's scripts read them. What one pkt-gen cannot send stands there as a
 /// comment.
-pub(super) fn config(traffic: &Traffic, family: AddressFamily) -> Vec<u8> {
+///
+/// # Errors
+/// Those of [`Traffic::ranges`].
+pub(super) fn config(traffic: &Traffic, family: AddressFamily) -> Result<Vec<u8>, TrafficFault> {
     let mut text = String::new();
     let flows = traffic.flows();
     let _ = writeln!(
@@ -27,7 +22,7 @@ pub(super) fn config(traffic: &Traffic, family: AddressFamily) -> Vec<u8> {
         family.protocol()
     );
     let bytes = |frame: u16| {
-        let whole = frame.max(smallest_bytes(family));
+        let whole = frame.max(family.smallest_frame_bytes());
         whole.saturating_sub(FCS_BYTES)
     };
     match &traffic.frame_sizes[..] {
@@ -56,54 +51,23 @@ pub(super) fn config(traffic: &Traffic, family: AddressFamily) -> Vec<u8> {
         AddressFamily::Inet6 => "6",
     };
     let _ = writeln!(text, "AF=\"{af}\"");
-    let first = traffic.first_addresses.get(&family);
-    let (source, destination) = usual_addresses(family);
-    for (variable, first, count, port) in [
-        (
-            "SENDER_LAB_NET",
-            first.and_then(|first| first.source).unwrap_or(source),
-            traffic.sources,
-            traffic.source_ports.first,
-        ),
+    let [sources, destinations] = traffic.ranges(family)?;
+    for (variable, range, port) in [
+        ("SENDER_LAB_NET", sources, traffic.source_ports.first),
         (
             "RECEIVER_LAB_NET",
-            first
-                .and_then(|first| first.destination)
-                .unwrap_or(destination),
-            traffic.destinations,
+            destinations,
             traffic.destination_ports.first,
         ),
     ] {
-        let range = match (first, last(first, count)) {
+        let range = match (range.first(), range.last()) {
             (IpAddr::V4(first), IpAddr::V4(last)) => format!("\"{first}:{port}-{last}\""),
             // The quotes inside keep the brackets from the shell that runs pkt-gen.
             (first, last) => format!("\"\\\"[{first}]-[{last}]\\\"\""),
         };
         let _ = writeln!(text, "{variable}={range}");
     }
-    text.into_bytes()
-}
-
-/// Where flows begin where the experiment does not say.
-const fn usual_addresses(family: AddressFamily) -> (IpAddr, IpAddr) {
-    match family {
-        AddressFamily::Inet => (
-            IpAddr::V4(Ipv4Addr::new(198, 18, 10, 1)),
-            IpAddr::V4(Ipv4Addr::new(198, 19, 10, 1)),
-        ),
-        AddressFamily::Inet6 => (
-            IpAddr::V6(Ipv6Addr::new(0x2001, 2, 0, 0x10, 0, 0, 0, 1)),
-            IpAddr::V6(Ipv6Addr::new(0x2001, 2, 0, 0x8010, 0, 0, 0, 1)),
-        ),
-    }
-}
-
-fn last(first: IpAddr, count: u32) -> IpAddr {
-    let more = count.saturating_sub(1);
-    match first {
-        IpAddr::V4(first) => Ipv4Addr::from(u32::from(first).saturating_add(more)).into(),
-        IpAddr::V6(first) => Ipv6Addr::from(u128::from(first).saturating_add(more.into())).into(),
-    }
+    Ok(text.into_bytes())
 }
 
 #[cfg(test)]
@@ -113,7 +77,7 @@ mod tests {
     #[test]
     fn usual_traffic_is_the_archives_own() {
         let traffic = Traffic::default();
-        let text = |family| String::from_utf8(config(&traffic, family)).unwrap();
+        let text = |family| String::from_utf8(config(&traffic, family).unwrap()).unwrap();
         assert_eq!(
             text(AddressFamily::Inet),
             "# 2000 UDP flows over IPv4, sizes without the FCS of 4 bytes\nPKT_SIZE=\"60\"\nAF=\"4\"\n\
@@ -125,6 +89,18 @@ mod tests {
             "# 2000 UDP flows over IPv6, sizes without the FCS of 4 bytes\nPKT_SIZE=\"62\"\nAF=\"6\"\n\
              SENDER_LAB_NET=\"\\\"[2001:2:0:10::1]-[2001:2:0:10::14]\\\"\"\n\
              RECEIVER_LAB_NET=\"\\\"[2001:2:0:8010::1]-[2001:2:0:8010::64]\\\"\"\n"
+        );
+    }
+    #[test]
+    fn addresses_behind_the_last_one_are_not_written() {
+        let traffic = Traffic {
+            destinations: u32::MAX,
+            ..Traffic::default()
+        };
+        let fault = config(&traffic, AddressFamily::Inet).unwrap_err();
+        assert_eq!(
+            fault.to_string(),
+            "4294967295 addresses from 198.19.10.1 run past the last one there is"
         );
     }
 }

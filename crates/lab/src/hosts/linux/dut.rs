@@ -5,6 +5,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{AddressFamily, DutHost, Environment, Resolved};
+use fwdlab_packet::MacAddress;
 
 use super::attachments::{Attachments, await_no_forwarder};
 use super::boot::{Grub, boot};
@@ -145,15 +146,22 @@ impl DutSystem for LinuxDut {
         if answers.needed(&user)? != "0" {
             return Err(host.connection.wrong(NOT_ROOT));
         }
-        let [mac_in, mac_out] = host.ports().map(|interface| {
-            let mac = answers.get(&mac_of(interface)).map(str::to_owned);
-            mac.ok_or_else(|| {
-                host.connection.wrong(format!(
+        let wrong = |what: String| host.connection.wrong(what);
+        let station = |interface| -> Result<String, LabError> {
+            let mac = answers.get(&mac_of(interface)).ok_or_else(|| {
+                wrong(format!(
                     "it has no interface {interface}; `ip link` lists them"
                 ))
-            })
-        });
-        let macs = [mac_in?, mac_out?];
+            })?;
+            MacAddress::of_station(mac).map_err(|_| {
+                wrong(format!(
+                    "{interface} has no Ethernet address; name a port of a network card"
+                ))
+            })?;
+            Ok(mac.to_owned())
+        };
+        let [name_in, name_out] = host.ports();
+        let macs = [station(name_in)?, station(name_out)?];
         let network = network(&host.connection)?;
         refuse_needed(
             &host.connection,

@@ -1,5 +1,7 @@
 //! The ports of hosts that pkt-gen runs on: which stations they are, and whether they may be used.
 
+use fwdlab_packet::MacAddress;
+
 use crate::LabError;
 use crate::hosts::protocol::Station;
 use crate::hosts::reached::refuse_needed;
@@ -87,7 +89,7 @@ impl System {
             Self::Freebsd => word_behind(found, "ether"),
             Self::Linux => Some(found.trim()),
         };
-        let Some(mac) = mac.filter(|mac| !mac.is_empty()) else {
+        let Some(mac) = mac.filter(|mac| MacAddress::of_station(mac).is_ok()) else {
             return Err(connection.wrong(format!(
                 "{interface} has no Ethernet address; name a port of a network card"
             )));

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use fwdlab_model::{AddressFamily, PortRange, Resolved, Traffic};
-use fwdlab_packet::{AddressRange, Flows};
+use fwdlab_model::{AddressFamily, AddressRange, PortRange, Resolved, Traffic};
+use fwdlab_packet::Flows;
 
 /// How long a receiver lets the link come up again that opening the port takes down, in seconds.
 const RECEIVER_WAIT_S: &str = "2";
@@ -11,9 +11,6 @@ const RECEIVER_WAIT_S: &str = "2";
 const SENDER_WAIT_S: &str = "4";
 /// Bytes of the frame check sequence, which pkt-gen leaves out of its sizes.
 const FCS_BYTES: u16 = 4;
-/// The smallest packet of each family: over IPv6 UDP cannot be smaller.
-const INET_BYTES_MIN: u16 = 60;
-const INET6_BYTES_MIN: u16 = 62;
 /// The shortest slice: pkt-gen reports once a second, and a slice is made of whole reports.
 const SLICE_MS_MIN: u32 = 3000;
 
@@ -82,18 +79,12 @@ pub(super) fn sending(of: &Sending<'_>) -> Vec<String> {
 
 fn packet_bytes(family: AddressFamily, traffic: &Traffic) -> u16 {
     let bytes = traffic.frame_sizes.first().map_or(0, |size| size.bytes);
-    let min = match family {
-        AddressFamily::Inet => INET_BYTES_MIN,
-        AddressFamily::Inet6 => INET6_BYTES_MIN,
-    };
-    bytes.saturating_sub(FCS_BYTES).max(min)
+    bytes.max(family.smallest_frame_bytes()) - FCS_BYTES
 }
 
 /// `198.18.10.1:2000-198.18.10.20`, `[2001:2:0:10::1]:2000-[2001:2:0:10::14]:2000`.
 fn range(addresses: AddressRange, ports: PortRange) -> String {
-    let first = addresses.first();
-    let last = addresses.address(addresses.count().saturating_sub(1));
-    let last = last.unwrap_or(first);
+    let (first, last) = (addresses.first(), addresses.last());
     let text = |address: IpAddr| match address {
         IpAddr::V4(address) => address.to_string(),
         IpAddr::V6(address) => format!("[{address}]"),
