@@ -163,3 +163,31 @@ impl Vector {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+    use fwdlab_model::AddressRange;
+
+    use super::{inet, inet6};
+
+    #[test]
+    fn addresses_that_no_traffic_may_have_are_dropped_and_no_others() {
+        let is_refused = |address: IpAddr| {
+            let range = AddressRange::new(address, 1).unwrap();
+            range.check_forwarded().is_err()
+        };
+        for begin in 0..=u16::MAX {
+            for end in [0, 1, 2, u16::MAX] {
+                let address = Ipv4Addr::from_bits(u32::from(begin) << 16 | u32::from(end));
+                let is_dropped = inet::is_martian(address);
+                assert_eq!(is_dropped, is_refused(address.into()), "{address}");
+                let bits = u128::from(begin) << 112 | u128::from(end);
+                let is_dropped = !inet6::may_be_forwarded(bits);
+                let address = Ipv6Addr::from_bits(bits);
+                assert_eq!(is_dropped, is_refused(address.into()), "{address}");
+            }
+        }
+    }
+}
