@@ -72,7 +72,6 @@ pub(crate) fn ab(arguments: AbArguments) -> anyhow::Result<Code> {
         blocks: blocks_min(change.compared())?,
         rounds: ROUNDS,
     };
-    conditions.families.dedup();
     let mut written = Written {
         experiment: (experiment.clone(), String::new()),
         lab: (lab.clone(), lab_text),
