@@ -23,7 +23,7 @@ fuzz_target!(|text: &[u8]| {
         + log.setup_lines
         + summary
         + noise.map(|(_, lines)| lines).sum::<usize>();
-    let others = log.lines - known - log.unknown.len();
+    let others = log.lines - known - log.unknown_lines;
     assert!(others <= usize::from(log.command.is_some()));
     assert!(
         log.samples

@@ -9,13 +9,18 @@ mod steady;
 use std::collections::BTreeMap;
 
 pub use command::{AddressRange, Command};
-use line::{Line, Stamp};
+use line::{Line, Report, Stamp};
 pub use line::{Noise, Speed};
 pub use published::{PublishedMedian, published_observation};
 pub use steady::{SteadyState, steady_state};
 
 /// What a log's clock counts to before it begins again.
 const CLOCK_US: i64 = 1_000_000_000;
+/// How often pkt-gen reports unasked.
+const REPORT_INTERVAL_US: u64 = 1_000_000;
+/// A file that is no log has too many lines to keep, and they may be too long.
+const UNKNOWN_LINES_KEPT: usize = 20;
+const UNKNOWN_LETTERS_KEPT: usize = 200;
 
 /// A log of pkt-gen as a sender or as a receiver.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,8 +43,10 @@ pub struct PktGenLog {
     ///
     /// Each is a line, but [`Noise::ScreenTitle`] also stands inside others.
     pub noise: BTreeMap<Noise, usize>,
-    /// Lines of no known kind.
+    /// The first 20 lines of no known kind.
     pub unknown: Vec<UnknownLine>,
+    /// How many of these there are.
+    pub unknown_lines: usize,
 }
 
 /// What pkt-gen did.
@@ -61,9 +68,10 @@ pub struct Sample {
     ///
     /// The log's clock shows seconds modulo 1000; here it goes on, and never back.
     pub end_us: u64,
-    /// Packets sent or received.
+    /// Packets sent or received; where the first versions print the rate alone, the rate times the interval.
     pub packets: u64,
-    /// How long the interval was.
+    /// How long the interval was; where the first versions print the rate alone, the time since the sample before, and
+    /// for the first sample the interval that was asked for.
     pub interval_us: u64,
     /// The rate as printed, in packets per second, rounded to a whole number.
     pub printed_pps: u64,
@@ -87,19 +95,19 @@ impl Sample {
     }
 }
 
-/// What pkt-gen prints of a sample since 2016.
+/// What later versions of pkt-gen print of a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SampleDetails {
     /// Bits per second, without frame check sequence and gap.
     pub bits_per_second: u64,
     /// Packets that were handled at once, on average.
     pub average_batch: f64,
-    /// The fewest slots that were free in a ring, summed over threads.
-    pub free_slots_min: u64,
+    /// The fewest slots that were free in a ring, summed over threads; still later versions print it.
+    pub free_slots_min: Option<u64>,
 }
 
-/// What pkt-gen says in the end.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What pkt-gen says in the end. `Sent nothing.` gives no more than that there were no packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Summary {
     /// Packets in all.
     pub packets: u64,
@@ -107,10 +115,10 @@ pub struct Summary {
     pub bytes: Option<u64>,
     /// How often packets were handled at once; later versions print it.
     pub events: Option<u64>,
-    /// Bytes of a packet, without its frame check sequence.
-    pub packet_size_bytes: u64,
+    /// Bytes of a packet, without its frame check sequence; the first receivers print none.
+    pub packet_size_bytes: Option<u64>,
     /// From the first to the last packet; meaningless, and often negative, where a thread failed.
-    pub duration_s: f64,
+    pub duration_s: Option<f64>,
     /// The line of rates behind it.
     pub speed: Option<Speed>,
 }
@@ -134,7 +142,7 @@ pub enum Ending {
 pub struct UnknownLine {
     /// The line in the log, from 1.
     pub line: usize,
-    /// What it says; bytes that are no UTF-8 are replaced.
+    /// What it says, up to 200 letters; bytes that are no UTF-8 are replaced.
     pub text: String,
 }
 
@@ -144,6 +152,9 @@ pub enum PktGenError {
     /// There is nothing in it.
     #[error("no line at all; give the log of a pkt-gen sender or receiver")]
     Empty,
+    /// It has two bytes a letter, as some shells write files.
+    #[error("line 1: in UTF-16; convert the log to UTF-8")]
+    Utf16,
     /// Nothing in it is of pkt-gen.
     #[error("line {line}: no log of pkt-gen ({found:?}); give the log of a sender or receiver")]
     NotPktGen {
@@ -173,7 +184,7 @@ pub enum PktGenError {
 impl PktGenLog {
     /// Reads a log, whatever is mixed into it.
     ///
-    /// Shape: the bytes of the file; line ends of either kind.
+    /// Shape: the bytes of the file; line ends of either kind, and a byte order mark of UTF-8 or none.
     ///
     /// # Errors
     /// [`PktGenError`] where it is no log of a sender or receiver at all. Whatever else is odd is in
@@ -194,6 +205,10 @@ impl PktGenLog {
     /// # Ok::<(), fwdlab_pkt_gen::PktGenError>(())
     /// ```
     pub fn parse(text: &[u8]) -> Result<Self, PktGenError> {
+        if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
+            return Err(PktGenError::Utf16);
+        }
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let mut reader = LogReader::default();
         for line in text.split_inclusive(|&byte| byte == b'\n') {
             let line = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line));
@@ -285,15 +300,11 @@ impl LogReader {
                 self.is_of_pkt_gen = true;
             }
             Line::Blank => self.log.setup_lines += 1,
-            Line::Sample(stamp, sample) => {
-                let end_us = self.clock.advance(&stamp, sample.interval_us);
+            Line::Report(stamp, report) => {
                 self.is_of_pkt_gen = true;
                 self.has_begun = true;
-                self.log.samples.push(Sample {
-                    line: number,
-                    end_us,
-                    ..sample
-                });
+                let sample = self.sample(number, stamp.as_ref(), &report);
+                self.log.samples.push(sample);
             }
             Line::Summary(role, summary) if self.log.summary.is_none() => {
                 self.role = self.role.or(Some(role));
@@ -322,12 +333,46 @@ impl LogReader {
                     self.start(number, command)?;
                 }
             }
-            _ => self.log.unknown.push(UnknownLine {
-                line: number,
-                text: text.to_owned(),
-            }),
+            _ => {
+                self.log.unknown_lines += 1;
+                if self.log.unknown.len() < UNKNOWN_LINES_KEPT {
+                    self.log.unknown.push(UnknownLine {
+                        line: number,
+                        text: text.chars().take(UNKNOWN_LETTERS_KEPT).collect(),
+                    });
+                }
+            }
         }
         Ok(())
+    }
+
+    /// A report with its time.
+    fn sample(&mut self, line: usize, stamp: Option<&Stamp>, report: &Report) -> Sample {
+        let before_us = self.log.samples.last().map(|sample| sample.end_us);
+        let asked_us = || {
+            let asked_ms = self.log.command.as_ref()?.report_interval_ms?;
+            asked_ms.checked_mul(1000)
+        };
+        let usual_us = match report.counted {
+            Some((_, interval_us)) => interval_us,
+            None => asked_us().unwrap_or(REPORT_INTERVAL_US),
+        };
+        let end_us = self.clock.advance(stamp, usual_us);
+        let (packets, interval_us) = report.counted.unwrap_or_else(|| {
+            let passed_us = before_us.map(|before_us| end_us - before_us);
+            let interval_us = passed_us.filter(|us| *us > 0).unwrap_or(usual_us);
+            let packets = u128::from(report.printed_pps) * u128::from(interval_us);
+            let packets = (packets + 500_000) / 1_000_000;
+            (u64::try_from(packets).unwrap_or(u64::MAX), interval_us)
+        });
+        Sample {
+            line,
+            end_us,
+            packets,
+            interval_us,
+            printed_pps: report.printed_pps,
+            details: report.details,
+        }
     }
 
     /// Takes the command down.
@@ -387,13 +432,19 @@ impl Clock {
     /// The time of a sample whose interval is that long.
     ///
     /// What the clock shows is known modulo 1000 s, so the sample is at the one of the possible times
-    /// that its own interval fits best; where somebody set the clock back, not before the last one.
-    fn advance(&mut self, stamp: &Stamp, interval_us: u64) -> u64 {
+    /// that its own interval fits best; where somebody set the clock back, not before the last one. Without a clock
+    /// its interval is all there is.
+    fn advance(&mut self, stamp: Option<&Stamp>, interval_us: u64) -> u64 {
+        let shown = stamp.map(|stamp| stamp.time_us);
+        let time_us = shown.unwrap_or_else(|| {
+            let last = self.last.map(|(shown_us, _)| shown_us);
+            last.unwrap_or(0).saturating_add_unsigned(interval_us)
+        });
         let now_us = match self.last {
             None => 0,
             Some((shown_us, last_us)) => {
                 let interval_us = i64::try_from(interval_us).unwrap_or(i64::MAX);
-                let shown = stamp.time_us.saturating_sub(shown_us).rem_euclid(CLOCK_US);
+                let shown = time_us.saturating_sub(shown_us).rem_euclid(CLOCK_US);
                 // Of shown, shown + 1000 s and so on the nearest to the interval.
                 let beyond = interval_us.saturating_sub(shown);
                 let wraps = beyond.saturating_add(CLOCK_US / 2).div_euclid(CLOCK_US);
@@ -401,7 +452,7 @@ impl Clock {
                 last_us.saturating_add(step.unsigned_abs())
             }
         };
-        self.last = Some((stamp.time_us, now_us));
+        self.last = Some((time_us, now_us));
         now_us
     }
 }
@@ -444,7 +495,7 @@ ping6: failed to get receiving hop limit
         assert_eq!(log.samples[1].line, 8);
         let details = log.samples[1].details.unwrap();
         assert_eq!(details.bits_per_second, 5_711_633_832);
-        assert_eq!(details.free_slots_min, 14_244);
+        assert_eq!(details.free_slots_min, Some(14_244));
         assert_eq!((log.lines, log.setup_lines), (9, 3));
         assert_eq!(log.noise[&Noise::Ping], 1);
         assert_eq!(log.noise[&Noise::WaitingForPackets], 1);
@@ -469,7 +520,7 @@ ping6: failed to get receiving hop limit
             assert_eq!(parsed(&format!("{RECEIVER}{end}")).ending, ending);
         }
         let log = parsed(&format!("{RECEIVER}{received}"));
-        assert!(log.summary.unwrap().duration_s < 0.0);
+        assert!(log.summary.unwrap().duration_s.unwrap() < 0.0);
     }
 
     #[test]
@@ -495,10 +546,10 @@ ping6: failed to get receiving hop limit
             let log = parsed(&format!("CMD: pkt-gen -f tx -n 80000000\n{text}"));
             let summary = log.summary.unwrap();
             assert_eq!((summary.packets, summary.bytes), (80_000_000, bytes));
-            assert_eq!(summary.packet_size_bytes, 60);
+            assert_eq!(summary.packet_size_bytes, Some(60));
             let speed = summary.speed.unwrap();
             assert!((speed.packets_per_second / pps - 1.0).abs() < 1e-12);
-            assert!((speed.raw_bits_per_second / raw_bps - 1.0).abs() < 1e-12);
+            assert!((speed.raw_bits_per_second.unwrap() / raw_bps - 1.0).abs() < 1e-12);
             assert_eq!(speed.average_batch, batch);
             assert_eq!((log.role, log.ending), (Role::Sender, Ending::Finished));
         }
@@ -750,10 +801,10 @@ ping6: failed to get receiving hop limit
                 end_us += if index > 0 { *interval_us } else { 0 };
                 prop_assert_eq!((read.packets, read.interval_us, read.end_us), (*packets, *interval_us, end_us));
                 let wire = read.details.map(|details| (details.bits_per_second, details.free_slots_min));
-                prop_assert_eq!(wire, details.map(|(bits, _, space)| (bits, u64::from(space))));
+                prop_assert_eq!(wire, details.map(|(bits, _, space)| (bits, Some(u64::from(space)))));
                 prop_assert!(lines[read.line - 1].contains("main_thread"));
             }
-            prop_assert_eq!(log.unknown.len(), others.len());
+            prop_assert_eq!((log.unknown.len(), log.unknown_lines), (others.len(), others.len()));
             prop_assert_eq!(log.lines, 1 + log.samples.len() + log.unknown.len());
         }
     }

@@ -2,6 +2,8 @@
 
 use fwdlab_stats::ministat::{general, parse_points};
 
+use crate::line::decimal_places;
+
 /// What ministat took for the median of an even count when the number was published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PublishedMedian {
@@ -17,7 +19,7 @@ pub enum PublishedMedian {
 /// The script leaves out the last 10 lines and of what remains the first 15, whatever is in them,
 /// then all lines without a positive rate, and prints ministat's median of the rates as `%.8g`. So
 /// with fewer lines in front of the first sample it leaves out fewer samples, a stall does not
-/// count, and a log of less than 3 samples vanishes. That is for telling whether a number was made
+/// count, and a log of less than 3 samples vanishes. The script takes `14.881 Mpps` for 14.881, this for 14 881 000. That is for telling whether a number was made
 /// so; for a rate that means more, see [`super::steady_state`].
 ///
 /// Shape: the log as it lies in the archive. Units: the result is in packets per second.
@@ -35,9 +37,13 @@ pub fn published_observation(log: &[u8], median: PublishedMedian) -> Option<Stri
     let tail = &head[head.len().saturating_sub(line_count.abs_diff(25))..];
     let mut rates = Vec::new();
     for line in tail.iter().filter(|line| has_positive_rate(line)) {
-        let column = line.split(|&byte| byte == b' ').nth(3).unwrap_or_default();
+        let mut columns = line.split(|&byte| byte == b' ').skip(3);
+        let column = columns.next().unwrap_or_default();
+        let unit = str::from_utf8(columns.next().unwrap_or_default()).ok()?;
+        let scale = 10_f64.powi(i32::try_from(decimal_places(unit.trim_end(), "pps")?).ok()?);
         // ministat passes over a blank line and gives up at one that is no number.
-        rates.extend(parse_points(column, 1, b" \t").ok()?);
+        let points = parse_points(column, 1, b" \t").ok()?;
+        rates.extend(points.into_iter().map(|rate| rate * scale));
     }
     if rates.len() < 3 {
         return None;
