@@ -241,6 +241,8 @@ pub struct LogReader {
     clock: Clock,
     /// Whether the line of rates may follow.
     summary_is_open: bool,
+    /// Whether its version prints more than rates.
+    has_counts: bool,
     is_terminated: bool,
     is_of_pkt_gen: bool,
     has_begun: bool,
@@ -300,7 +302,9 @@ impl LogReader {
                 self.is_of_pkt_gen = true;
             }
             Line::Blank => self.log.setup_lines += 1,
-            Line::Report(stamp, report) => {
+            // What another version prints is a torn line.
+            Line::Report(stamp, report) if report.counted.is_some() || !self.has_counts => {
+                self.has_counts = report.counted.is_some();
                 self.is_of_pkt_gen = true;
                 self.has_begun = true;
                 let sample = self.sample(number, stamp.as_ref(), &report);

@@ -112,6 +112,7 @@ fn what_no_version_prints_is_no_sample_and_is_kept_with_its_line() {
         "1 pps [avg/std 1/2 pps",
         "1 pps [avg/std 1 2 3 4 5 pps](1 pkts in 1000000 usec)",
         "1 pps (1 pkts in 1000000 msec)",
+        "1 pps",
         "1 pps (1 pk",
         "",
     ] {
