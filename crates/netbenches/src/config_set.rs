@@ -192,7 +192,7 @@ fn rank(path: &str) -> usize {
 }
 
 /// The part of a path that says whose file it is.
-fn machine(path: &str) -> &str {
+pub(super) fn machine(path: &str) -> &str {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut machine = folder;
     for inner in ["defaults", "rc.conf.d", "loader.conf.d", "etc", "boot"] {

@@ -1,6 +1,6 @@
 //! What of a lab its variables, its configuration sets and its drawing say.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use fwdlab_archive::Place;
 use fwdlab_model::REBOOT_S_MAX;
@@ -10,7 +10,7 @@ use super::account::Account;
 use super::drawing::Drawing;
 use super::expand::{Environment, Value};
 use super::lab_file::{Key, LabParts};
-use super::ports::{self, Found, Side};
+use super::ports::{self, Found, Network, Side};
 use super::toml::one_line;
 use super::{Note, Source};
 
@@ -104,26 +104,28 @@ fn dut_ports(
     account: &mut Account,
 ) -> ([Found; 2], [String; 2]) {
     let plain = |name: &str| environment.value(name).filter(|value| !value.is_open);
-    let inet = |address: IpAddr| match address {
-        IpAddr::V4(address) => Some(address),
-        IpAddr::V6(_) => None,
-    };
     let side = |index: usize| {
         let (address, flows) = ENDS[index];
         let range =
             plain(flows).and_then(|value| AddressRange::parse(value.text.trim_matches('"')));
         Side {
-            address: plain(address).and_then(|value| value.text.parse::<Ipv4Addr>().ok()),
-            flows: range.and_then(|range| inet(range.first)),
+            address: plain(address).and_then(|value| value.text.parse::<IpAddr>().ok()),
+            flows: range.map(|range| range.first),
             mac: plain(MACS[index]).map(|value| value.text.as_str()),
         }
     };
     let sides = [side(0), side(1)];
-    let sets = source
-        .sets
-        .iter()
-        .map(|set| (set.name.as_str(), &set.files));
-    let ports = ports::ports(sets, drawing, sides[0], sides[1]);
+    let mut sets = Vec::new();
+    for set in &source.sets {
+        let network = Network::of(&set.files);
+        let notes = network.not_read.iter().map(|not_read| {
+            let place = Place::line(&set.path.join(&not_read.path), not_read.line);
+            Note::at(place, one_line(&not_read.what))
+        });
+        account.notes.extend(notes);
+        sets.push((set.name.as_str(), network));
+    }
+    let ports = ports::ports(&sets, drawing, sides[0], sides[1]);
     let mut hints = [String::new(), String::new()];
     for (index, key) in ["in", "out"].into_iter().enumerate() {
         let (address, _) = ENDS[index];

@@ -5,6 +5,7 @@
 //! Nothing is run or sourced, and of configuration sets no more than their paths is written.
 
 mod account;
+mod addresses;
 mod drawing;
 mod error;
 mod expand;
@@ -64,6 +65,8 @@ pub struct Source {
 #[derive(Clone, Debug)]
 struct SourceSet {
     name: String,
+    /// Its folder, as it was named.
+    path: PathBuf,
     /// Its folder, from the lab file.
     folder: String,
     files: ConfigSet,

@@ -161,6 +161,7 @@ impl Source {
         let files = self.read_set(path)?;
         self.sets.push(SourceSet {
             name: name.to_owned(),
+            path: path.to_owned(),
             folder,
             files,
         });
