@@ -17,7 +17,7 @@ use crate::bench_lab;
 use crate::exit::{Code, GOAL_MISSED, WrongArguments};
 use crate::output;
 
-/// How many wrong files are printed; all of them are in `files.jsonl`.
+/// How many files are printed that are wrong or were read in part; all of them are in `files.jsonl`.
 const PROBLEMS_SHOWN: usize = 20;
 
 pub(crate) fn import(command: &ImportCommand) -> anyhow::Result<Code> {
@@ -124,31 +124,32 @@ impl Summary {
     fn text(&self, tree: &ArchiveTree, arguments: &ImportArguments) -> String {
         let mut text = String::new();
         let files = &self.account.files;
-        let all = files.read + files.skipped + files.failed;
+        let all = files.read + files.read_in_part + files.skipped + files.failed;
         let _ = writeln!(
             text,
-            "{}: {} read, {} left, {} wrong",
+            "{}: {} read, {} read in part, {} left, {} wrong",
             counted(all as u64, "file"),
             count(files.read as u64),
+            count(files.read_in_part as u64),
             count(files.skipped as u64),
             count(files.failed as u64)
         );
         for (reason, files) in &self.skipped {
             let _ = writeln!(text, "  left {}: {reason}", count(*files as u64));
         }
-        let failed = tree.files.iter().filter_map(|file| match &file.outcome {
-            Outcome::Failed(problem) => Some((file, problem)),
-            _ => None,
+        let problems = tree.files.iter().filter_map(|file| match &file.outcome {
+            Outcome::Failed(problem) => Some(("wrong", file, problem.clone())),
+            _ => Some(("in part", file, file.not_understood()?)),
         });
-        for (file, problem) in failed.clone().take(PROBLEMS_SHOWN) {
+        for (word, file, problem) in problems.clone().take(PROBLEMS_SHOWN) {
             let line = problem
                 .line
                 .map_or_else(String::new, |line| format!(":{line}"));
             let path = file.path.display().to_string();
             let message = one_line(&problem.message);
-            let _ = writeln!(text, "  wrong: {}{line}: {message}", one_line(&path));
+            let _ = writeln!(text, "  {word}: {}{line}: {message}", one_line(&path));
         }
-        let more = failed.count().saturating_sub(PROBLEMS_SHOWN);
+        let more = problems.count().saturating_sub(PROBLEMS_SHOWN);
         if more > 0 {
             let _ = writeln!(text, "  and {more} more; all files are in files.jsonl");
         }

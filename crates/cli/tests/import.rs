@@ -64,7 +64,7 @@ fn the_summary_says_what_was_read_and_what_was_not() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let expected = format!(
         "\
-9 files: 6 read, 2 left, 1 wrong
+9 files: 6 read, 0 read in part, 2 left, 1 wrong
   left 1: a key or certificate: never read further, never copied
   left 1: a picture
   wrong: {RESULTS}/bench.z.1.receiver:1: no log of pkt-gen (\"no log\"); give the log of a sender or receiver
@@ -83,6 +83,72 @@ what was altered: fwdlab lint {}
     assert_eq!(written, "300\n400\n");
 }
 
+/// A log of a minute in pkt-gen's own units, with five seconds of silence and a line that is torn.
+fn receiver_in_part() -> String {
+    let mut log = "CMD: pkt-gen -f rx -i ix1\n".to_owned();
+    for second in 0..60 {
+        let report = match second {
+            30..35 => "0.000 pps (0.000 pkts 0.000 bps in 1000000 usec) 0.00 avg_batch 9 min_space",
+            _ => {
+                "900.000 Kpps (900.000 Kpkts 432.000 Mbps in 1000000 usec) 2.95 avg_batch 9 min_space"
+            }
+        };
+        log += &format!("{second:03}.000000 main_thread [2786] {report}\n");
+    }
+    log + "060.000000 main_thread [2786] 900.000 Kp\nTerminated\n"
+}
+
+#[test]
+fn a_log_in_pkt_gens_own_units_counts_whole_and_what_is_torn_is_said() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (root, out) = (scratch.path().join("archive"), scratch.path().join("out"));
+    let log = format!("{RESULTS}/bench.x.1.receiver");
+    write(&root, &log, &receiver_in_part());
+    write(&root, &format!("{RESULTS}/x.pps"), "900\n");
+    let output = import(&root, &out, &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let torn =
+        "a line that fwdlab does not understand: \"060.000000 main_thread [2786] 900.000 Kp\"";
+    let said = printed(&output);
+    let expected =
+        format!("2 files: 1 read, 1 read in part, 0 left, 0 wrong\n  in part: {log}:62: {torn}\n");
+    assert!(said.starts_with(&expected), "{said}");
+
+    let results = out.join("results").join(RESULTS);
+    let run = fs::read_to_string(results.join("runs.jsonl")).unwrap();
+    let run: Value = serde_json::from_str(&run).unwrap();
+    assert_eq!(
+        (&run["archive_pps"], &run["stalls"]),
+        (&json!(900_000.0), &json!(5))
+    );
+    let mean_pps = run["forwarded_pps"].as_f64().unwrap();
+    assert!((mean_pps - 818_181.818_18).abs() < 1e-4, "{mean_pps}");
+    assert_eq!(
+        fs::read_to_string(results.join("x.pps")).unwrap(),
+        "900000\n"
+    );
+    let files = fs::read_to_string(out.join("files.jsonl")).unwrap();
+    let file: Value = serde_json::from_str(files.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&file["outcome"], &file["line"]),
+        (&json!("read-in-part"), &json!(62))
+    );
+
+    // In the tree, and in what was imported of it.
+    for directory in [&root, &out] {
+        let lint = [
+            "lint",
+            directory.to_str().unwrap(),
+            "--only",
+            "L412,L103,L101",
+        ];
+        let output = fwdlab(&lint).output().unwrap();
+        let said = text(&output);
+        assert!(said.contains("L412") && said.contains(torn), "{said}");
+        assert!(said.contains("L10"), "{said}");
+    }
+}
+
 #[test]
 fn the_summary_is_for_programs_as_well() {
     let scratch = tempfile::tempdir().unwrap();
@@ -92,9 +158,9 @@ fn the_summary_is_for_programs_as_well() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     let expected = json!({
-        "schema": 1,
+        "schema": 2,
         "root": root,
-        "files": { "read": 6, "skipped": 2, "failed": 0 },
+        "files": { "read": 6, "read_in_part": 0, "skipped": 2, "failed": 0 },
         "folders": 1,
         "runs": 4,
         "kinds": {

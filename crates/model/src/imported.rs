@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::words::{AddressFamily, VariantName};
 
 /// Version of the form of imported records; readers refuse a newer one.
-pub const IMPORT_SCHEMA_VERSION: u32 = 1;
+pub const IMPORT_SCHEMA_VERSION: u32 = 2;
 
 /// `imported.json`: one folder of published results.
 ///
@@ -199,10 +199,10 @@ pub struct ImportedFile {
     pub kind: String,
     /// Whether it was read.
     pub outcome: FileOutcome,
-    /// Why it was left, or what is wrong with it.
+    /// Why it was left, what of it was not understood, or what is wrong with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The line that is wrong, from 1.
+    /// The first line that is meant, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
 }
@@ -213,6 +213,8 @@ pub struct ImportedFile {
 pub enum FileOutcome {
     /// It was.
     Read,
+    /// It was, but for lines that fwdlab does not understand.
+    ReadInPart,
     /// It was left, for a reason that is no fault of it.
     Skipped,
     /// It is not what it should be.

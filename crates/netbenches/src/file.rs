@@ -46,6 +46,23 @@ pub struct ArchiveFile {
     pub outcome: Outcome,
 }
 
+impl ArchiveFile {
+    /// What fwdlab does not understand of a file that it has read, with the first line of that.
+    #[must_use]
+    pub fn not_understood(&self) -> Option<Problem> {
+        let Outcome::Read(Content::Log(log)) = &self.outcome else {
+            return None;
+        };
+        let first = log.unknown.first()?;
+        let text = first.text.trim();
+        let message = match log.unknown_lines {
+            1 => format!("a line that fwdlab does not understand: {text:?}"),
+            lines => format!("{lines} lines that fwdlab does not understand, the first: {text:?}"),
+        };
+        Some(Problem::at(first.line, message))
+    }
+}
+
 /// What became of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
@@ -239,6 +256,9 @@ fn read_text(path: &Path, kind: FileKind, text: &[u8]) -> (FileKind, Outcome) {
         }
         // Texts are kept, and messages quote what they are about.
         Ok((kind, Content::Readme(_))) | Err((kind, _)) if holds_key(text) => {
+            (kind, Outcome::Skipped(Skip::Secret))
+        }
+        Ok((kind, Content::Log(log))) if log.unknown_lines > 0 && holds_key(text) => {
             (kind, Outcome::Skipped(Skip::Secret))
         }
         Ok((kind, content)) => (kind, Outcome::Read(content)),

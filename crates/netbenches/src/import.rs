@@ -14,7 +14,7 @@ use fwdlab_pkt_gen::{Ending, PublishedMedian};
 use fwdlab_sys::parallel::{FEW, parallel};
 
 use crate::datasets::{TreeDataset, place};
-use crate::file::{ArchiveFile, Outcome};
+use crate::file::{ArchiveFile, Outcome, Problem};
 use crate::folder::{PublishedDataset, ResultsFolder, Run, RunGroup};
 use crate::info::BenchInfo;
 use crate::log::LogFacts;
@@ -229,14 +229,14 @@ fn text(path: &Path) -> String {
 }
 
 pub(crate) fn imported_file(file: &ArchiveFile) -> ImportedFile {
-    let (outcome, reason, line) = match &file.outcome {
-        Outcome::Read(_) => (FileOutcome::Read, None, None),
-        Outcome::Skipped(skip) => (FileOutcome::Skipped, Some(skip.to_string()), None),
-        Outcome::Failed(problem) => (
-            FileOutcome::Failed,
-            Some(problem.message.clone()),
-            problem.line,
-        ),
+    let of_problem = |problem: Problem| (Some(problem.message), problem.line);
+    let (outcome, (reason, line)) = match &file.outcome {
+        Outcome::Read(_) => match file.not_understood() {
+            None => (FileOutcome::Read, (None, None)),
+            Some(problem) => (FileOutcome::ReadInPart, of_problem(problem)),
+        },
+        Outcome::Skipped(skip) => (FileOutcome::Skipped, (Some(skip.to_string()), None)),
+        Outcome::Failed(problem) => (FileOutcome::Failed, of_problem(problem.clone())),
     };
     ImportedFile {
         path: text(&file.path),

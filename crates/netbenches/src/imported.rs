@@ -42,7 +42,7 @@ pub struct ImportAccount {
     pub schema: u32,
     /// Where the archive was.
     pub root: String,
-    /// How many files were read, left for a reason, and wrong.
+    /// How many files were read, read in part, left for a reason, and wrong.
     pub files: FileCounts,
     /// How many folders of results there are.
     pub folders: usize,
@@ -55,6 +55,9 @@ pub struct ImportAccount {
 pub struct FileCounts {
     /// Read.
     pub read: usize,
+    /// Read but for lines that fwdlab does not understand; an import of form 1 has none.
+    #[serde(default)]
+    pub read_in_part: usize,
     /// Left for a reason that is no fault of theirs.
     pub skipped: usize,
     /// Not what they should be.
@@ -66,7 +69,8 @@ impl FileCounts {
     fn of(tree: &ArchiveTree) -> Self {
         let mut files = Self::default();
         for file in &tree.files {
-            match file.outcome {
+            match &file.outcome {
+                Outcome::Read(_) if file.not_understood().is_some() => files.read_in_part += 1,
                 Outcome::Read(_) => files.read += 1,
                 Outcome::Skipped(_) => files.skipped += 1,
                 Outcome::Failed(_) => files.failed += 1,

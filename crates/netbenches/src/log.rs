@@ -2,7 +2,7 @@
 
 use fwdlab_pkt_gen::{
     Command, Ending, PktGenError, PktGenLog, PublishedMedian, Role, Sample, SteadyState, Summary,
-    published_observation, steady_state,
+    UnknownLine, published_observation, steady_state,
 };
 
 /// A log of pkt-gen, read and reckoned.
@@ -22,6 +22,10 @@ pub struct LogFacts {
     pub steady: Option<SteadyState>,
     /// Its samples, counted.
     pub samples: SampleCounts,
+    /// The first lines of no known kind.
+    pub unknown: Vec<UnknownLine>,
+    /// How many of these there are.
+    pub unknown_lines: usize,
 }
 
 /// What the archive's script makes of a log, in packets per second; none where it makes nothing.
@@ -98,6 +102,8 @@ impl LogFacts {
             summary: log.summary,
             ending: log.ending,
             lines: log.lines,
+            unknown: log.unknown,
+            unknown_lines: log.unknown_lines,
         })
     }
 

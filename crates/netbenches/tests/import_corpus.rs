@@ -127,6 +127,7 @@ fn the_corpus_is_read_back_as_it_was_taken_in() {
         import.account.files,
         FileCounts {
             read: 13_889,
+            read_in_part: 0,
             skipped: 6,
             failed: 0
         }

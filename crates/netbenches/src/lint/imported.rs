@@ -11,12 +11,14 @@ use fwdlab_archive::lint::{
     is_observations, published, read_values,
 };
 use fwdlab_model::VariantName;
-use fwdlab_model::imported::{DatasetOrigin, ImportedResults, ImportedRun, ImportedVariant};
+use fwdlab_model::imported::{
+    DatasetOrigin, FileOutcome, ImportedFile, ImportedResults, ImportedRun, ImportedVariant,
+};
 use fwdlab_sys::durable;
 
 use crate::error::NetbenchesError;
 use crate::imported::{RUNS, load_imported};
-use crate::lint::NO_RAW_DATA;
+use crate::lint::{LINES_NOT_UNDERSTOOD, NO_RAW_DATA};
 
 /// Holds every file in a folder of imported results against its records, and what was published against what its logs
 /// gave when it was imported. The archive itself is not needed.
@@ -33,6 +35,7 @@ pub fn lint_imported(directory: &Path) -> Linted<(ImportedResults, Vec<ImportedR
                 runs: &runs,
             };
             import.lint_files(&results, &mut findings);
+            import.lint_parts(&results, &mut findings);
             for variant in &results.variants {
                 import.lint_variant(variant, &mut findings);
             }
@@ -96,6 +99,21 @@ impl Import<'_> {
                 let finding = Finding::new(rule, self.directory, sentence);
                 findings.push(finding.published(&path, "is there"));
             }
+        }
+    }
+
+    /// Logs that were read in part.
+    fn lint_parts(&self, results: &ImportedResults, findings: &mut Vec<Finding>) {
+        let records = self.directory.join(layout::IMPORTED);
+        let is_part = |file: &&ImportedFile| file.outcome == FileOutcome::ReadInPart;
+        for file in results.files.iter().filter(is_part) {
+            let line = file
+                .line
+                .map_or_else(String::new, |line| format!(":{line}"));
+            let reason = file.reason.as_deref().unwrap_or_default();
+            let sentence = format!("{}{line} has {reason}", file.path);
+            let finding = Finding::new(&LINES_NOT_UNDERSTOOD, self.directory, sentence);
+            findings.push(finding.published(&records, "\"outcome\":\"read-in-part\""));
         }
     }
 
@@ -319,6 +337,19 @@ mod tests {
             .collect();
         assert_eq!(says, ["501", "\"archive_pps\":500"]);
         assert_eq!(linted.loaded.unwrap().1.len(), 5);
+    }
+
+    #[test]
+    fn a_log_that_was_imported_in_part_is_found() {
+        let folder = folder();
+        let path = folder.path().join(layout::IMPORTED);
+        let text = fs::read_to_string(&path).unwrap();
+        let file = r#""files":[{"path":"L/bench.x.1.receiver","kind":"receiver's log","outcome":"read-in-part",
+            "reason":"a line that fwdlab does not understand: \"x\"","line":7}]"#;
+        fs::write(&path, text.replace(r#""files":[]"#, file)).unwrap();
+        let sentence =
+            "L/bench.x.1.receiver:7 has a line that fwdlab does not understand: \"x\"".to_owned();
+        assert!(found(folder.path()).contains(&("L412", sentence)));
     }
 
     #[test]

@@ -8,7 +8,11 @@ use fwdlab_archive::lint::{
     Evidence, Finding, HOSTILE_NAME, NOT_OF_ITS_FORM, UNKNOWN_FILE, UNREADABLE, acts,
 };
 
-use crate::{ArchiveFile, ArchiveTree, FileKind, Outcome, Problem};
+use crate::lint::LINES_NOT_UNDERSTOOD;
+use crate::{ArchiveFile, ArchiveTree, Content, FileKind, Outcome, Problem};
+
+/// Of the lines that are not understood so many are evidence.
+const LINES_SHOWN: usize = 3;
 
 pub(super) fn lint_files(tree: &ArchiveTree, findings: &mut Vec<Finding>) {
     let published = published(tree);
@@ -20,6 +24,7 @@ pub(super) fn lint_files(tree: &ArchiveTree, findings: &mut Vec<Finding>) {
         {
             findings.push(failed(tree, file, problem));
         }
+        findings.extend(not_understood(tree, file));
         // What lies in one folder stands together, and a folder's name is one finding, however much lies in it.
         let of_file = file.path.parent();
         let folders = (of_file != folder).then(|| of_file.into_iter().flat_map(Path::ancestors));
@@ -67,6 +72,26 @@ fn failed(tree: &ArchiveTree, file: &ArchiveFile, problem: &Problem) -> Finding 
     };
     let evidence = Evidence::of_line(&path, problem.line, message);
     Finding::new(rule, directory, sentence).with(evidence)
+}
+
+/// The lines of a log that are in no number.
+fn not_understood(tree: &ArchiveTree, file: &ArchiveFile) -> Option<Finding> {
+    let problem = file.not_understood()?;
+    let Outcome::Read(Content::Log(log)) = &file.outcome else {
+        return None;
+    };
+    let path = tree.root.join(&file.path);
+    let directory = path.parent().unwrap_or(&tree.root);
+    let sentence = format!("{} has {}", file.path.display(), problem.message);
+    let finding = Finding::new(&LINES_NOT_UNDERSTOOD, directory, sentence);
+    let lines = log.unknown.iter().take(LINES_SHOWN);
+    Some(lines.fold(finding, |finding, unknown| {
+        finding.with(Evidence::published(
+            &path,
+            Some(unknown.line),
+            unknown.text.as_str(),
+        ))
+    }))
 }
 
 fn has_hostile_name(path: &Path) -> bool {

@@ -32,6 +32,28 @@ fn a_file_that_is_not_of_its_form_is_found_with_its_line() {
 }
 
 #[test]
+fn lines_of_a_log_that_are_not_understood_are_found_with_their_lines() {
+    let sample = Sample::sound();
+    let torn = "113.000000 main_thread [2786] 1000 pp113.1";
+    sample.edit("RAW/bench.off.3.receiver", |log| {
+        let lines: Vec<&str> = log.lines().collect();
+        format!(
+            "{}\n{torn}\n{}\nx\n",
+            lines[..20].join("\n"),
+            lines[20..].join("\n")
+        )
+    });
+    assert_eq!(
+        sample.found(),
+        [format!(
+            "L412\n\
+             published RAW/bench.off.3.receiver:21: {torn}\n\
+             published RAW/bench.off.3.receiver:43: x"
+        )]
+    );
+}
+
+#[test]
 fn a_file_of_no_known_kind_is_no_error() {
     let sample = Sample::sound();
     sample.write("notes.txt", "measured twice\n");

@@ -41,11 +41,16 @@ fn a_log_that_is_cut_anywhere_is_found() {
             .filter(|finding| finding.evidence[0].path == path)
             .map(|finding| finding.rule.code)
             .collect();
-        codes.retain(|code| *code != "L405");
+        // The last line may be cut as well.
+        codes.retain(|code| !["L405", "L412"].contains(code));
         match cut {
             _ if cut >= first_sample => assert_eq!(codes, ["L404"], "{cut}"),
             0..4 => assert_eq!(codes, ["L902"], "{cut}"),
-            _ => assert!(codes.is_empty() || codes == ["L902"], "{cut}: {codes:?}"),
+            // A report that is cut may be one of an earlier version.
+            _ => assert!(
+                codes.is_empty() || codes == ["L902"] || codes == ["L404"],
+                "{cut}: {codes:?}"
+            ),
         }
     }
 }
