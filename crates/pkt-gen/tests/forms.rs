@@ -13,8 +13,8 @@ fn log(reports: &[&str]) -> PktGenLog {
     let lines = (1..)
         .zip(reports)
         .map(|(second, report)| format!("{second:03}.000000 main_thread [2786] {report}\n"));
-    PktGenLog::parse(("CMD: pkt-gen -f rx\n".to_owned() + &lines.collect::<String>()).as_bytes())
-        .unwrap()
+    let text = "CMD: pkt-gen -f rx\n".to_owned() + &lines.collect::<String>();
+    PktGenLog::parse(text.as_bytes()).expect("a log")
 }
 
 proptest! {
@@ -360,7 +360,7 @@ fn files_of_every_kind_are_read_or_refused() {
         ),
         (
             "a line cut at the end",
-            text[..text.len() - 20].as_bytes().to_vec(),
+            text.as_bytes()[..text.len() - 20].to_vec(),
             Ok((0, 1)),
         ),
         (

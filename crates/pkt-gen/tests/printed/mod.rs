@@ -57,19 +57,17 @@ impl Run {
         let version = versions[usize::from(options % 8).min(versions.len() - 1)];
         let interval = |chunk: &[u8; 5]| {
             let [stall, rate_high, rate_low, us_high, us_low] = *chunk;
-            // Even on a scale of logarithms.
-            let between = |min: f64, max: f64, high: u8, low: u8| {
-                let part = f64::from(u16::from_be_bytes([high, low])) / f64::from(u16::MAX);
-                min * (max / min).powf(part)
-            };
+            // About even on a scale of logarithms.
+            let times = |min: u64, high: u8, low: u8| (min * (256 + u64::from(low))) << high >> 8;
             // What is not printed has to follow from the clock, which shows seconds modulo 1000.
             let us = match version {
                 Version::Rate => USUAL_INTERVAL_US,
-                Version::Time => between(1e4, 4e8, us_high, us_low) as u64,
-                _ => between(1e4, 2e9, us_high, us_low) as u64,
+                Version::Time => times(10_000, us_high % 16, us_low).min(400_000_000),
+                _ => times(10_000, us_high % 18, us_low).min(2_000_000_000),
             };
-            let pps = between(1e-3, 2e8, rate_high, rate_low);
-            let packets = (pps * us as f64 / 1e6).round() as u64;
+            let thousandths = times(1, rate_high % 38, rate_low).min(200_000_000_000);
+            let packets = u128::from(thousandths) * u128::from(us) / 1_000_000_000;
+            let packets = u64::try_from(packets).expect("as many as go by in 2000 s");
             Interval {
                 packets: if stall == 0 { 0 } else { packets },
                 us,
@@ -87,13 +85,13 @@ impl Run {
     /// Prints the run and reads it back: no report is lost, and each is right to the digits that are printed.
     pub(crate) fn is_read_back(&self) {
         let text = self.text();
-        let log = PktGenLog::parse(text.as_bytes()).unwrap();
+        let log = PktGenLog::parse(text.as_bytes()).expect("a log");
         assert_eq!(log.unknown, [], "{text}");
         assert_eq!(log.samples.len(), self.intervals.len(), "{text}");
         let mut end_us = 0;
         for (index, (sample, interval)) in log.samples.iter().zip(&self.intervals).enumerate() {
             end_us += if index > 0 { interval.us } else { 0 };
-            let line = text.lines().nth(sample.line - 1).unwrap();
+            let line = text.lines().nth(sample.line - 1).expect("its line");
             self.is_right(sample, *interval, index == 0, line);
             assert_eq!(sample.end_us, end_us, "{line}");
         }
@@ -102,17 +100,18 @@ impl Run {
     fn is_right(&self, sample: &Sample, interval: Interval, is_first: bool, line: &str) {
         // Half of the last digit that is printed.
         let printed = |value: u64| match value {
-            _ if !self.normalizes => 0.0,
-            0..1_000 => 0.0,
-            1_000..1_000_000 => 0.5,
-            1_000_000..1_000_000_000 => 500.0,
-            1_000_000_000..1_000_000_000_000 => 500_000.0,
-            _ => 500_000_000.0,
+            _ if !self.normalizes => 0,
+            0..1_000 => 0,
+            1_000..1_000_000 => 1,
+            1_000_000..1_000_000_000 => 500,
+            1_000_000_000..1_000_000_000_000 => 500_000,
+            _ => 500_000_000,
         };
-        let is_near = |read: u64, value: u64, by: f64| {
-            assert!(read.abs_diff(value) as f64 <= by, "{read}, {value}: {line}");
+        let is_near = |read: u64, value: u64| {
+            let apart = read.abs_diff(value);
+            assert!(apart <= printed(value), "{read}, {value}: {line}");
         };
-        is_near(sample.printed_pps, interval.pps(), printed(interval.pps()));
+        is_near(sample.printed_pps, interval.pps());
         if self.version < Version::Packets {
             let us = if is_first {
                 USUAL_INTERVAL_US
@@ -120,20 +119,16 @@ impl Run {
                 interval.us
             };
             assert_eq!(sample.interval_us, us, "{line}");
-            is_near(
-                sample.packets,
-                (interval.pps() as f64 * us as f64 / 1e6) as u64,
-                1.0,
-            );
+            let packets = (interval.pps() * us + 500_000) / 1_000_000;
+            assert_eq!(sample.packets, packets, "{line}");
             return;
         }
         assert_eq!(sample.interval_us, interval.us, "{line}");
-        is_near(sample.packets, interval.packets, printed(interval.packets));
+        is_near(sample.packets, interval.packets);
         let details = sample.details.filter(|_| self.version >= Version::Batch);
         assert_eq!(details, sample.details, "{line}");
         if let Some(details) = details {
-            let bits = interval.packets * 480;
-            is_near(details.bits_per_second, bits, printed(bits));
+            is_near(details.bits_per_second, interval.packets * 480);
             assert_eq!(
                 details.free_slots_min.is_some(),
                 self.version >= Version::Space
@@ -208,11 +203,10 @@ fn norm(mut value: f64, normalizes: bool) -> String {
     if !normalizes {
         return format!("{value:.0} ");
     }
-    let mut units = ["", "K", "M", "G", "T"].into_iter().peekable();
-    let mut unit = units.next().unwrap();
-    while value >= 1000.0 && units.peek().is_some() {
+    let (units, mut unit) = (["", "K", "M", "G", "T"], 0);
+    while value >= 1000.0 && unit + 1 < units.len() {
         value /= 1000.0;
-        unit = units.next().unwrap();
+        unit += 1;
     }
-    format!("{value:.3} {unit}")
+    format!("{value:.3} {}", units[unit])
 }
