@@ -20,8 +20,8 @@
 //!
 //! | input | FreeBSD | here |
 //! |---|---|---|
-//! | a value that is infinite or not a number, plot wanted | crash | `[no plot, span is not finite]` |
-//! | not-a-number among the values | sorted anywhere | sorted last |
+//! | an infinite value, plot wanted | crash | `[no plot, span is not finite]` |
+//! | `nan` | sorted anywhere, so that any value may be printed as the largest | refused with its line, as text is |
 //! | `-w 1` | crash | everything in the one column |
 //! | two values one rounding step apart | may write beyond the plot's edge | kept in the last column |
 //! | `-` after another file name | undefined | standard input |
@@ -32,8 +32,9 @@
 //! | `COLUMNS` that is no positive number | width 0, or crash | the terminal's own width |
 //! | FreeBSD 12, counts with a product of 2^32 or more | percentage's half-width wraps around | it does not |
 //!
-//! Numbers are read as C's `strtod` reads them (`0x1.8p3`, `inf`, `nan` and
-//! leading white space included), each rounded correctly.
+//! Numbers are read as C's `strtod` reads them (`0x1.8p3`, `inf` and leading
+//! white space included), each rounded correctly. A byte order mark is no
+//! number: its line is refused, as FreeBSD's does.
 //!
 //! # Examples
 //! ```

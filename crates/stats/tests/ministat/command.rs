@@ -168,6 +168,29 @@ fn standard_input_stands_in_for_a_file() {
     );
 }
 
+#[test]
+fn what_is_no_number_is_refused_with_its_line() {
+    for text in ["1\nnan\n3\n4\n", "1\n-NAN(7)\n3\n4\n", "1\n2,5\n3\n"] {
+        let refused = here(&["-n"], text);
+        assert_eq!(refused.exit_code, 2);
+        assert_eq!(
+            refused.stderr,
+            "ministat: Invalid data on line 2 in <stdin>\n"
+        );
+    }
+    let marked = here(&["-n"], "\u{feff}1\n2\n3\n");
+    assert_eq!(
+        marked.stderr,
+        "ministat: Invalid data on line 1 in <stdin>\n"
+    );
+    // FreeBSD's text for it.
+    let infinite = here(&["-nq"], "1\ninf\n3\n");
+    assert_eq!(
+        infinite.stdout,
+        "x   3             1           inf             3           inf           nan\n"
+    );
+}
+
 #[cfg(unix)]
 #[test]
 fn names_keep_their_bytes() {
