@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod chain;
+mod csv_text;
 mod error;
 mod find;
 mod fit;
@@ -19,6 +20,7 @@ pub mod sample;
 mod slices;
 mod stamp;
 
+pub use csv_text::{CsvRows, Row, TextError, TextFault, csv_separator, plain_text};
 pub use error::{ArchiveError, ArchiveWarning, Place, READ_FILE};
 pub use find::{Found, find, is_imported, is_results};
 pub use load::{Attempt, Finished, Loaded, json, parse_json_up_to, read_json};

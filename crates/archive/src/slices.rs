@@ -1,6 +1,7 @@
 //! `blocks/<n>.csv`: one row a slice.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -9,13 +10,13 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer as _;
 use serde::de::value::{Error as WordError, StrDeserializer};
 
+use crate::csv_text::CsvRows;
 use crate::error::{ArchiveError, Place};
 
 /// A column: its name, and what its cell says of a slice.
 type Column = (&'static str, fn(&SliceRecord) -> String);
 
-/// The columns as they are written. No cell needs quoting: names are of letters, digits, `.`, `_` and `-`. Numbers are as
-/// short as they can be while reading back as the same number.
+/// The columns as they are written. Numbers are as short as they can be while reading back as the same number.
 const COLUMNS: [Column; 20] = [
     ("family", |slice| slice.family.to_string()),
     ("round", |slice| slice.round.to_string()),
@@ -67,12 +68,16 @@ fn known(value: Option<impl ToString>) -> String {
 /// Slices as the text of their file.
 #[must_use]
 pub fn format_slices(slices: &[SliceRecord]) -> String {
-    let mut text = COLUMNS.map(|(name, _)| name).join(",") + "\n";
-    for slice in slices {
-        text += &COLUMNS.map(|(_, cell)| cell(slice)).join(",");
-        text.push('\n');
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let rows = slices
+        .iter()
+        .map(|slice| COLUMNS.map(|(_, cell)| cell(slice)));
+    let header = COLUMNS.map(|(name, _)| name.to_owned());
+    for row in iter::once(header).chain(rows) {
+        writer.write_record(row).expect("memory can be written");
     }
-    text
+    let text = writer.into_inner().expect("memory can be written");
+    String::from_utf8(text).expect("cells are text")
 }
 
 /// The slices of a file's text, by the names of its columns; `path` is for the errors.
@@ -81,17 +86,21 @@ pub fn format_slices(slices: &[SliceRecord]) -> String {
 /// [`ArchiveError::Damaged`] with the line.
 pub fn parse_slices(path: &Path, text: &str) -> Result<Vec<SliceRecord>, ArchiveError> {
     let damaged = |line, what| ArchiveError::damaged(Place::line(path, line), what);
-    let mut lines = text.lines();
-    let columns = places(lines.next().unwrap_or_default()).map_err(|what| damaged(1, what))?;
-    let rows = lines.zip(2..);
-    rows.map(|(row, line)| parse_row(&columns, row).map_err(|what| damaged(line, what)))
-        .collect()
+    let mut rows = CsvRows::new(text, b',', None)
+        .map(|row| row.map_err(|error| damaged(error.line, error.fault.to_string())));
+    let header = rows.next().transpose()?.unwrap_or_default();
+    let columns = places(&header.cells).map_err(|what| damaged(1, what))?;
+    rows.map(|row| {
+        let row = row?;
+        parse_row(&columns, &row.cells).map_err(|what| damaged(row.line, what))
+    })
+    .collect()
 }
 
 /// Where each column is, by its name.
-fn places(header: &str) -> Result<BTreeMap<&str, usize>, String> {
+fn places(header: &csv::StringRecord) -> Result<BTreeMap<&str, usize>, String> {
     let mut columns = BTreeMap::new();
-    for (place, name) in header.split(',').enumerate() {
+    for (place, name) in header.iter().enumerate() {
         if columns.insert(name, place).is_some() {
             return Err("two columns have the same name".to_owned());
         }
@@ -105,13 +114,12 @@ fn places(header: &str) -> Result<BTreeMap<&str, usize>, String> {
     }
 }
 
-fn parse_row(columns: &BTreeMap<&str, usize>, row: &str) -> Result<SliceRecord, String> {
-    let cells: Vec<&str> = row.split(',').collect();
-    let row = Row {
-        columns,
-        cells: &cells,
-    };
-    let slice = SliceRecord {
+fn parse_row(
+    columns: &BTreeMap<&str, usize>,
+    cells: &csv::StringRecord,
+) -> Result<SliceRecord, String> {
+    let row = Cells { columns, cells };
+    Ok(SliceRecord {
         family: row.word("family")?,
         round: row.number("round")?,
         position: row.number("position")?,
@@ -142,36 +150,26 @@ fn parse_row(columns: &BTreeMap<&str, usize>, row: &str) -> Result<SliceRecord, 
                 taken_frames: row.number("taken_frames")?,
             })
         })?,
-    };
-    match cells.get(columns.len()) {
-        Some(cell) if cell.len() > CELL_BYTES_MAX => Err("a cell too many".to_owned()),
-        Some(cell) => Err(format!("a cell too many ({cell:?})")),
-        // Cut in a column that is not known.
-        None if cells.len() < columns.len() => Err("a cell is missing".to_owned()),
-        None => Ok(slice),
-    }
+    })
 }
 
 /// The cells of a row, and where each column is.
-struct Row<'a> {
+struct Cells<'a> {
     columns: &'a BTreeMap<&'a str, usize>,
-    cells: &'a [&'a str],
+    cells: &'a csv::StringRecord,
 }
 
-impl<'a> Row<'a> {
+impl<'a> Cells<'a> {
     /// The cell of a column; empty where the file does not have the column.
     fn cell(&self, name: &str) -> Result<&'a str, String> {
-        let Some(&place) = self.columns.get(name) else {
-            return Ok("");
-        };
-        match self.cells.get(place) {
-            // No number, and no word of ours, is as long; messages show what is wrong.
-            Some(cell) if cell.len() > CELL_BYTES_MAX => {
-                Err(format!("{name}: a cell of {} bytes", cell.len()))
-            }
-            Some(cell) => Ok(cell),
-            None => Err(format!("{name}: there is no such cell")),
+        let place = self.columns.get(name);
+        let cell = place.and_then(|place| self.cells.get(*place));
+        let cell = cell.unwrap_or_default();
+        // No number, and no word of ours, is as long; messages show what is wrong.
+        if cell.len() > CELL_BYTES_MAX {
+            return Err(format!("{name}: a cell of {} bytes", cell.len()));
         }
+        Ok(cell)
     }
 
     /// What is read of the cells of these columns; none where all of them are empty.
@@ -278,32 +276,35 @@ mod tests {
     fn a_wrong_cell_is_named_with_its_line() {
         let good = "inet,1,0,none,0.1,0.1,10,9,0.09,8,1,1000,0,0.01,,,,,,";
         for (row, what) in [
-            ("", "family: unknown variant ``"),
-            ("inet,1", "position: there is no such cell"),
+            ("\ninet,1", "an empty line between rows"),
+            ("inet,1", "the first line has 20 cells, this one 2"),
             (
-                "inet,1,0,../x,0,0,0,0,0,0,0,0,0,0,0,0,0",
+                "inet,1,0,../x,0,0,0,0,0,0,0,0,0,0,0,0,0,,,",
                 "variant: variant name",
             ),
             (
-                "inet,1,0,none,NaN,0,0,0,0,0,0,0,0,0",
+                "inet,1,0,none,NaN,0,0,0,0,0,0,0,0,0,,,,,,",
                 "start_s: not a number",
             ),
             (
-                "inet,1,0,none,0,0,0,0,0,0,0,0,0,0,0.1,,",
+                "inet,1,0,none,0,0,0,0,0,0,0,0,0,0,0.1,,,,,",
                 "alone_s: not a number",
             ),
             (
-                "inet,1,0,none,0,0,0,0,0,0,0,0,0,0,x,1,1",
+                "inet,1,0,none,0,0,0,0,0,0,0,0,0,0,x,1,1,,,",
                 "competing_s: not a number",
             ),
             (
-                "inet,1,0,none,0,0,0,0,0,0,0,0,0,0",
-                "competing_s: there is no such cell",
+                "inet,-1,0,none,0,0,0,0,0,0,0,0,0,0,,,,,,",
+                "round: not a number",
             ),
-            ("inet,-1,0,none,0,0,0,0,0,0,0,0,0,0", "round: not a number"),
             (
                 "inet,1,0,none,0,0,0,0,0,0,0,0,0,0,0.5,0.5,3,,,,7",
-                "a cell too many (\"7\")",
+                "the first line has 20 cells, this one 21",
+            ),
+            (
+                "\"inet,1,0,none,0,0,0,0,0,0,0,0,0,0,,,,,,",
+                "a quoted cell goes on beyond its line",
             ),
             (
                 "inet,1,0,none,0,0,0,0,0,0,0,0,0,0,,,,swift,,1",
@@ -334,7 +335,7 @@ mod tests {
             let slices = parse_slices(Path::new("x"), &format!("{header}\n{row}\n")).unwrap();
             assert_eq!((slices[0].contention, slices[0].load), (None, None));
             let error = parse_slices(Path::new("x"), &format!("{header}\n{good}\n")).unwrap_err();
-            assert!(error.to_string().contains("a cell too many"), "{error}");
+            assert!(error.to_string().contains("cells, this one 20"), "{error}");
         }
         let error = parse_slices(Path::new("x"), "family,round\n").unwrap_err();
         let message = error.to_string();

@@ -1,7 +1,9 @@
 //! The table that says which levels of which factors files of observations were measured at.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use fwdlab_archive::{CsvRows, csv_separator, plain_text};
 use fwdlab_report::FactorialDesign;
 use fwdlab_sys::Input;
 
@@ -10,6 +12,9 @@ use crate::exit::WrongArguments;
 
 /// The heading of the column that names the files.
 const FILE: &str = "file";
+
+/// More than any design has: every two factors are looked at.
+const COLUMNS_MAX: usize = 100;
 
 /// The files of a design, as seen from here, and the factors that they combine.
 pub(crate) fn read(path: &Path) -> anyhow::Result<(Vec<PathBuf>, FactorialDesign)> {
@@ -33,51 +38,58 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<(Vec<PathBuf>, FactorialDesign
 /// The files, the names of the factors, and the levels of every file; or what is wrong.
 type Table = (Vec<String>, Vec<String>, Vec<Vec<String>>);
 
-fn table(text: &[u8]) -> Result<Table, String> {
-    let mut reader = csv::ReaderBuilder::new()
-        .trim(csv::Trim::All)
-        .comment(Some(b'#'))
-        .from_reader(text);
-    let headings = reader.headers().map_err(|error| said(&error))?.clone();
-    let place = headings
-        .iter()
-        .position(|heading| heading == FILE)
-        .ok_or_else(|| {
-            let headings: Vec<&str> = headings.iter().collect();
-            if headings.is_empty() {
-                format!("it is empty; give a column {FILE:?} and one for every factor")
-            } else {
-                format!(
-                    "its first line has no column {FILE:?}; it has {}",
-                    headings.join(", ")
-                )
-            }
-        })?;
-    let factors: Vec<String> = others(&headings, place);
-    for (number, factor) in factors.iter().enumerate() {
+fn table(bytes: &[u8]) -> Result<Table, String> {
+    let text = plain_text(bytes).map_err(|error| error.to_string())?;
+    let separator = csv_separator(text).map_err(|error| error.to_string())?;
+    let mut rows = CsvRows::new(text, separator, Some(b'#')).map(|row| {
+        let row = row.map_err(|error| error.to_string())?;
+        let cells = row.cells.iter().map(|cell| cell.trim().to_owned());
+        Ok::<_, String>((row.line, cells.collect::<Vec<_>>()))
+    });
+    let (line, mut factors) = rows.next().transpose()?.unwrap_or_default();
+    if factors.is_empty() {
+        return Err(format!(
+            "it is empty; give a column {FILE:?} and one for every factor"
+        ));
+    }
+    if factors.len() > COLUMNS_MAX {
+        return Err(format!(
+            "line {line}: {} columns; give at most {COLUMNS_MAX}",
+            factors.len()
+        ));
+    }
+    let place = factors.iter().position(|heading| heading == FILE);
+    let place = place.ok_or_else(|| {
+        format!(
+            "its first line has no column {FILE:?}; it has {}",
+            factors.join(", ")
+        )
+    })?;
+    factors.remove(place);
+    let mut known = BTreeSet::new();
+    for factor in &factors {
         if factor.is_empty() {
             return Err("a column has no heading; give it the name of its factor".to_owned());
         }
-        if factors[..number].contains(factor) {
+        if !known.insert(factor) {
             return Err(format!("two columns are called {factor:?}; rename one"));
         }
     }
     let (mut files, mut levels): (Vec<String>, Vec<Vec<String>>) = (Vec::new(), Vec::new());
-    for row in reader.records() {
-        let row = row.map_err(|error| said(&error))?;
-        let line = row.position().map_or(0, csv::Position::line);
-        let file = row.get(place).unwrap_or("").to_owned();
+    let mut known: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+    for row in rows {
+        let (line, mut of_row) = row?;
+        let file = of_row.remove(place);
         if file.is_empty() {
             return Err(format!(
                 "line {line}: no file; give the file of its observations"
             ));
         }
-        let of_row = others(&row, place);
         if let Some(empty) = of_row.iter().position(String::is_empty) {
             let factor = &factors[empty];
             return Err(format!("line {line}: no level of {factor:?}; give one"));
         }
-        if let Some(other) = levels.iter().position(|levels| *levels == of_row) {
+        if let Some(other) = known.insert(of_row.clone(), files.len()) {
             return Err(format!(
                 "line {line}: the same levels as those of {:?}; put all observations of a combination \
                  into one file",
@@ -88,31 +100,6 @@ fn table(text: &[u8]) -> Result<Table, String> {
         levels.push(of_row);
     }
     Ok((files, factors, levels))
-}
-
-/// The cells of a row but that of the file.
-fn others(row: &csv::StringRecord, file: usize) -> Vec<String> {
-    row.iter()
-        .enumerate()
-        .filter(|(place, _)| *place != file)
-        .map(|(_, cell)| cell.to_owned())
-        .collect()
-}
-
-/// What the reader of tables says, with the line.
-fn said(error: &csv::Error) -> String {
-    let line = error.position().map_or_else(String::new, |position| {
-        format!("line {}: ", position.line())
-    });
-    match error.kind() {
-        csv::ErrorKind::UnequalLengths {
-            expected_len, len, ..
-        } => {
-            format!("{line}the first line has {expected_len} cells, this one {len}; give as many")
-        }
-        csv::ErrorKind::Utf8 { .. } => format!("{line}not UTF-8 text; save it as such"),
-        other => format!("{line}{other:?}"),
-    }
 }
 
 #[cfg(test)]
@@ -127,16 +114,20 @@ mod tests {
 
     #[test]
     fn a_table_is_read_in_any_order_of_columns() {
-        let text =
-            "prefetch, file ,simple_tx\n# as published\noff,a.pps,off\n\"on\",\"b, 2.pps\",off\n";
-        let (files, factors, levels) = table(text.as_bytes()).unwrap();
-        assert_eq!(files, ["a.pps", "b, 2.pps"]);
-        assert_eq!(factors, ["prefetch", "simple_tx"]);
-        assert_eq!(levels, [["off", "off"], ["on", "off"]]);
+        for text in [
+            "prefetch, file ,simple_tx\n# as published\noff,a.pps,off\n\"on\",\"b, 2.pps\",off\n",
+            "\u{feff}prefetch;file;simple_tx\r\noff;a.pps;off\r\non;b, 2.pps;off",
+        ] {
+            let (files, factors, levels) = table(text.as_bytes()).unwrap();
+            assert_eq!(files, ["a.pps", "b, 2.pps"]);
+            assert_eq!(factors, ["prefetch", "simple_tx"]);
+            assert_eq!(levels, [["off", "off"], ["on", "off"]]);
+        }
     }
 
     #[test]
     fn wrong_tables_are_refused_with_the_line() {
+        let many = "x,".repeat(100_000);
         let refusals = [
             refusal(""),
             refusal("path,prefetch\na.pps,on\n"),
@@ -147,6 +138,11 @@ mod tests {
             refusal("file,prefetch\na.pps,on\nb.pps,on\n"),
             refusal("file,prefetch\na.pps,on\nb.pps\n"),
             table(b"file,prefetch\na.pps,\xff\n").unwrap_err(),
+            table(b"\xff\xfef\0").unwrap_err(),
+            refusal("file,prefetch\n# off\n\na.pps,on\n"),
+            refusal("# as published\nfile;prefetch\n\"a.pps;on\nb.pps;off\n"),
+            refusal("file,prefetch;x\n"),
+            refusal(&many),
         ];
         insta::assert_snapshot!(refusals.join("\n"), @r#"
 it is empty; give a column "file" and one for every factor
@@ -158,6 +154,11 @@ line 3: no level of "prefetch"; give one
 line 3: the same levels as those of "a.pps"; put all observations of a combination into one file
 line 3: the first line has 2 cells, this one 1; give as many
 line 2: not UTF-8 text; save it as such
+line 1: it is UTF-16; save it as UTF-8
+line 3: an empty line between rows; leave it out, or give its cells
+line 3: a quoted cell goes on beyond its line; close the quote
+line 1: commas and semicolons outside of quotes: either may separate cells; quote the cells that hold one of them
+line 1: 100001 columns; give at most 100
 "#);
     }
 
