@@ -3,7 +3,7 @@
 //! Shape: the column, the delimiters and the file, each on the first line left.
 #![no_main]
 
-use fwdlab_archive::{Column, ObservationsError, parse_observations};
+use fwdlab_archive::{Column, ObservationsError, Separators, parse_observations};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -13,12 +13,29 @@ fuzz_target!(|input: &[u8]| {
         return;
     };
     let column = Column::of(&String::from_utf8_lossy(column));
-    for may_have_headings in [false, true] {
-        match parse_observations(file, &column, delimiters, may_have_headings) {
-            Ok(observations) => assert!(!observations.is_empty()),
-            Err(ObservationsError::NotANumber { line, .. }) => {
-                assert!((1..=file.split(|&byte| byte == b'\n').count()).contains(&line));
+    let one = delimiters.first().filter(|byte| byte.is_ascii());
+    let lines = 1..=file.split(|&byte| byte == b'\n').count();
+    for separators in [
+        Separators::Blanks,
+        Separators::Csv,
+        Separators::Runs(String::from_utf8_lossy(delimiters).into_owned()),
+        Separators::One(*one.unwrap_or(&b'|')),
+    ] {
+        match parse_observations(file, &column, &separators) {
+            Ok(observations) => {
+                assert!(!observations.is_empty());
+                assert!(observations.is_sorted_by(|one, next| one.line < next.line));
+                for observation in observations {
+                    assert!(lines.contains(&observation.line));
+                    assert!(observation.value > 0.0 && observation.value.is_finite());
+                }
             }
+            Err(
+                ObservationsError::NotANumber { line, .. }
+                | ObservationsError::NotPositive { line, .. }
+                | ObservationsError::Empty { line, .. },
+            ) => assert!(lines.contains(&line)),
+            Err(ObservationsError::Text(error)) => assert!(lines.contains(&error.line)),
             Err(error) => assert!(!error.to_string().is_empty()),
         }
     }

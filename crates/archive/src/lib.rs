@@ -25,7 +25,7 @@ pub use error::{ArchiveError, ArchiveWarning, Place, READ_FILE};
 pub use find::{Found, find, is_imported, is_results};
 pub use load::{Attempt, Finished, Loaded, json, parse_json_up_to, read_json};
 pub use lock::holder;
-pub use observations::{Column, ObservationsError, parse_observations};
+pub use observations::{Column, Observation, ObservationsError, Separators, parse_observations};
 pub use pps::{format_observation, format_observations};
 pub use results::{Choice, NewRun, Results, write_derived, write_readme};
 pub use slices::{format_slices, parse_slices};

@@ -472,7 +472,8 @@ pub(crate) struct CompareArguments {
     /// The column of the observations: its number, or its name in a .csv file's first line
     #[arg(long, short = 'C', value_name = "COLUMN", default_value = "1")]
     pub(crate) column: String,
-    /// What separates columns; default: blanks, in a .csv file commas, semicolons and tabs
+    /// What separates columns: one character that ends each cell, or several of which runs do; default: blanks, in a .csv
+    /// file the comma, semicolon or tab of its first line
     #[arg(long, short, value_name = "CHARACTERS")]
     pub(crate) delimiters: Option<String>,
     /// Print ministat's text, too

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fwdlab_archive::{Loaded, Results, is_imported};
+use fwdlab_archive::{Loaded, Observation, Results, is_imported};
 use fwdlab_model::{AddressFamily, VariantName};
 use fwdlab_report::{
     CompareReport, CompareSettings, Observations, ReportError, compare_blocks, compare_independent,
@@ -235,33 +235,69 @@ fn observations(
     let column = Column::of(&arguments.column);
     let read = |path: &Path| dataset::read(path, &column, arguments.delimiters.as_deref());
     let mut sets = Vec::new();
+    let mut baseline = None;
     for (number, (path, label)) in sources.iter().zip(labels(sources)).enumerate() {
-        let values_pps = read(path)?;
+        let values = read(path)?;
         let offered_pps = match offered.get(number) {
             Some(of_path) => {
-                let offered_pps = read(of_path)?;
-                if offered_pps.len() != values_pps.len() {
+                let offered = read(of_path)?;
+                if offered.len() != values.len() {
                     let text = format!(
                         "{}: {} offered loads for the {} observations of {}; give one for each",
                         of_path.display(),
-                        offered_pps.len(),
-                        values_pps.len(),
+                        offered.len(),
+                        values.len(),
                         path.display()
                     );
                     return Err(WrongArguments(text).into());
                 }
-                Some(offered_pps)
+                refuse_other_lines((path, &values), (of_path, &offered))?;
+                Some(values_of(&offered))
             }
             None => None,
         };
         sets.push(Observations {
             label,
             path: path.display().to_string(),
-            values_pps,
+            values_pps: values_of(&values),
             offered_pps,
         });
+        let baseline = baseline.get_or_insert((path, values.clone()));
+        if arguments.paired {
+            refuse_other_lines((baseline.0, &baseline.1), (path, &values))?;
+        }
     }
     Ok(sets)
+}
+
+fn values_of(observations: &[Observation]) -> Vec<f64> {
+    let values = observations.iter().map(|observation| observation.value);
+    values.collect()
+}
+
+/// Observations of which a line of the one belongs to that of the other, and which do not stand in the same lines as seen
+/// from the first: one that is missing makes pairs of all others that are none.
+fn refuse_other_lines(
+    one: (&Path, &[Observation]),
+    other: (&Path, &[Observation]),
+) -> Result<(), WrongArguments> {
+    let after_first =
+        |observations: &[Observation], at: usize| observations[at].line - observations[0].line;
+    let both = one.1.len().min(other.1.len());
+    let shifted = (0..both).find(|at| after_first(one.1, *at) != after_first(other.1, *at));
+    let Some(at) = shifted else {
+        return Ok(());
+    };
+    let text = format!(
+        "{}, line {}, and {}, line {}: observation {} stands in another line as seen from the first, so one may be missing \
+         above; leave out what stands between the observations",
+        one.0.display(),
+        one.1[at].line,
+        other.0.display(),
+        other.1[at].line,
+        at + 1
+    );
+    Err(WrongArguments(text))
 }
 
 /// The variants of one results directory whose `.pps` files these are; none where they are anything

@@ -3,27 +3,39 @@
 use std::path::Path;
 
 pub(crate) use fwdlab_archive::Column;
-use fwdlab_archive::parse_observations;
+use fwdlab_archive::{Observation, Separators, parse_observations};
 use fwdlab_sys::Input;
 
 use crate::exit::WrongArguments;
 
 /// More than any file of observations has.
 pub(crate) const BYTES_MAX: u64 = 64 << 20;
-const BLANKS: &str = " \t";
-const CSV_SEPARATORS: &str = ",;\t";
 
 /// The observations in a file.
 pub(crate) fn read(
     path: &Path,
     column: &Column,
     delimiters: Option<&str>,
-) -> anyhow::Result<Vec<f64>> {
+) -> anyhow::Result<Vec<Observation>> {
+    let separators = separators(path, delimiters)?;
     let bytes = Input::file_or_stream(path, BYTES_MAX)
         .bytes()
         .map_err(|error| WrongArguments(format!("{}: cannot be read ({error})", path.display())))?;
-    let is_csv = path.extension().is_some_and(|extension| extension == "csv");
-    let delimiters = delimiters.unwrap_or(if is_csv { CSV_SEPARATORS } else { BLANKS });
-    let observations = parse_observations(&bytes, column, delimiters.as_bytes(), is_csv);
+    let observations = parse_observations(&bytes, column, &separators);
     Ok(observations.map_err(|what| WrongArguments(format!("{}: {what}", path.display())))?)
+}
+
+/// One character other than a blank separates the cells of a table; several are ministat's.
+fn separators(path: &Path, delimiters: Option<&str>) -> Result<Separators, WrongArguments> {
+    let is_csv = path.extension().is_some_and(|extension| extension == "csv");
+    match (delimiters, delimiters.map(str::as_bytes)) {
+        (None, _) if is_csv => Ok(Separators::Csv),
+        (None, _) => Ok(Separators::Blanks),
+        (Some(_), Some([one])) if *one != b' ' => Ok(Separators::One(*one)),
+        (Some(several), _) if !is_csv => Ok(Separators::Runs(several.to_owned())),
+        (Some(several), _) => Err(WrongArguments(format!(
+            "--delimiters {several:?}: one ASCII character separates the cells of {}; give that one",
+            path.display()
+        ))),
+    }
 }

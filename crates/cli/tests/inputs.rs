@@ -13,6 +13,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use serde_json::Value;
 use shared::{FWDLAB, data, fwdlab};
 use tempfile::TempDir;
 use testkit::{copy_folder, signal, succeed, text};
@@ -654,4 +655,252 @@ fn a_question_in_sql_ends_in_time_and_when_it_is_interrupted() {
     let output = child.wait_with_output().unwrap();
     let interrupted = output.status.signal() == Some(number) || output.status.code() == Some(130);
     assert!(interrupted, "{:?}: {}", output.status, said(&output));
+}
+
+/// What the readers of numbers make of a text: how many observations and their median, or the refusal.
+type Reading = Result<(u64, f64), &'static str>;
+
+/// A text, and what `compare` makes of it as CSV and as lines of numbers, and `ministat`.
+type Nasty = (&'static str, String, [Reading; 3]);
+
+#[test]
+fn odd_texts_of_numbers_are_read_right_or_refused_with_the_line() {
+    let three = Ok((3, 1010.0));
+    let invalid = Err("ministat: Invalid data on line 1 in ");
+    let headings = ["1000", "1010", "1020"].map(|value| format!("{value}\t").repeat(1_000_000));
+    let names: String = (1..=1_000_000)
+        .map(|number| format!("c{number}\t"))
+        .collect();
+    let utf_16: String = "1000\n1010\n1020\n"
+        .chars()
+        .map(|c| format!("{c}\0"))
+        .collect();
+    let rows = |rows: [&str; 3]| rows.map(|row| row.to_owned() + "\n").concat();
+    let nasty: Vec<Nasty> = vec![
+        ("lines", rows(["1000", "1010", "1020"]), [three; 3]),
+        ("CRLF", rows(["1000\r", "1010\r", "1020\r"]), [three; 3]),
+        ("no end", "1000\n1010\n1020".to_owned(), [three; 3]),
+        ("blanks", rows([" 1000 ", "\t1010", "1020 \t"]), [three; 3]),
+        ("columns", headings.join("\n"), [three; 3]),
+        (
+            "mark",
+            rows(["\u{feff}1000", "1010", "1020"]),
+            [three, three, invalid],
+        ),
+        (
+            "heading",
+            rows(["pps", "1000", "1010"]) + "1020\n",
+            [three, Err("line 1, column 1: \"pps\" is no plain"), invalid],
+        ),
+        (
+            "headings",
+            names + "\n" + &headings.join("\n"),
+            [three, Err("line 1, column 1: \"c1\" is no plain"), invalid],
+        ),
+        (
+            "quotes",
+            rows(["\"1000\"", "\"1010\"", "\"1020\""]),
+            [three, Err("line 1, column 1: \"\\\"1000"), invalid],
+        ),
+        (
+            "a quote",
+            rows(["\"1000", "1010", "1020"]),
+            [
+                Err("line 1: a quoted cell goes on beyond its line"),
+                Err("line 1, column 1: "),
+                invalid,
+            ],
+        ),
+        (
+            "UTF-16",
+            utf_16,
+            [
+                Err("line 1: a NUL byte"),
+                Err("line 1: a NUL byte"),
+                // To ministat a NUL ends its line, and all lines but the first begin with one.
+                Err("must contain at least 3 data points"),
+            ],
+        ),
+        (
+            "NUL",
+            rows(["1000", "1010\0", "1020"]),
+            [Err("line 2: a NUL byte"), Err("line 2: a NUL byte"), three],
+        ),
+        (
+            "nothing",
+            String::new(),
+            [
+                Err("no number in it"),
+                Err("no number in it"),
+                Err("must contain at least 3 data points"),
+            ],
+        ),
+        (
+            "one",
+            "1000\n".to_owned(),
+            [
+                Err("too few values (1)"),
+                Err("too few values (1)"),
+                Err("must contain at least 3 data points"),
+            ],
+        ),
+        (
+            "parentheses",
+            rows(["(1000)", "(1010)", "(1020)"]),
+            [
+                Err("line 1, column 1: \"(1000)\" is no plain"),
+                Err("line 1, column 1: \"(1000)\" is no plain"),
+                invalid,
+            ],
+        ),
+        (
+            "fractions",
+            rows(["1000,5", "1010,5", "1020,5"]),
+            [
+                Err("line 1: \"1000 5\" may be one number"),
+                Err("line 1, column 1: \"1000,5\" is no plain"),
+                invalid,
+            ],
+        ),
+        (
+            "both",
+            rows(["950,12;1", "951,40;1", "952,13;1"]),
+            [
+                Err("line 1: commas and semicolons outside of quotes"),
+                Err("line 1, column 1: \"950,12;1\" is no plain"),
+                invalid,
+            ],
+        ),
+        (
+            "thousands",
+            rows(["1,020,033", "1,020,034", "1,020,035"]),
+            [
+                Err("line 1: \"1 020 033\" may be one number"),
+                Err("line 1, column 1: \"1,020,033\" is no plain"),
+                invalid,
+            ],
+        ),
+        (
+            "blanks in numbers",
+            rows(["1 020 033", "1 020 034", "2 020 035"]),
+            [
+                Err("line 1, column 1: \"1 020 033\" is no plain"),
+                Err("line 1: \"1 020 033\" may be one number"),
+                Ok((3, 1.0)),
+            ],
+        ),
+        (
+            "units",
+            rows(["100pps", "101pps", "102pps"]),
+            [
+                Err("line 1, column 1: \"100pps\" is no plain"),
+                Err("line 1, column 1: \"100pps\" is no plain"),
+                invalid,
+            ],
+        ),
+        (
+            "no number",
+            rows(["nan", "1010", "1020"]),
+            [
+                Err("line 1, column 1: nan is no rate above 0"),
+                Err("line 1, column 1: nan is no rate above 0"),
+                invalid,
+            ],
+        ),
+        (
+            "zero",
+            rows(["1000", "0", "1020"]),
+            [
+                Err("line 2, column 1: 0 is no rate above 0"),
+                Err("line 2, column 1: 0 is no rate above 0"),
+                Ok((3, 1000.0)),
+            ],
+        ),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let baseline = at("baseline.txt");
+    fs::write(&baseline, "990\n1005\n1000\n").unwrap();
+    let baseline = path(&baseline);
+    for (name, text, readings) in nasty {
+        for (file, reading) in ["nasty.csv", "nasty.txt"].into_iter().zip(readings) {
+            fs::write(at(file), &text).unwrap();
+            let nasty = at(file);
+            let mut compare = bounded(&["compare", "--json", baseline, path(&nasty)]);
+            match reading {
+                Ok((count, median)) => {
+                    let output = compare.output().unwrap();
+                    assert!(output.status.success(), "{name}, {file}: {}", said(&output));
+                    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+                    let row = &report["groups"][0]["rows"][1];
+                    assert_eq!(row["trials"], count, "{name}, {file}");
+                    assert_eq!(row["forwarding_rate_pps"], median, "{name}, {file}");
+                }
+                Err(why) => {
+                    let stderr = assert_refused(&mut compare, &[why]);
+                    assert!(stderr.len() < 1000, "{name}, {file}: {stderr}");
+                }
+            }
+        }
+        let nasty = at("nasty.txt");
+        let mut ministat = bounded(&["ministat", "-nq", path(&nasty)]);
+        match readings[2] {
+            Ok((count, median)) => {
+                let output = ministat.output().unwrap();
+                let row = String::from_utf8_lossy(&output.stdout).into_owned();
+                let figures: Vec<&str> = row.split_whitespace().collect();
+                assert!(output.status.success(), "{name}: {}", said(&output));
+                assert_eq!(figures[1], count.to_string(), "{name}: {row}");
+                assert_eq!(figures[4], median.to_string(), "{name}: {row}");
+            }
+            Err(why) => drop(assert_refused(&mut ministat, &[why])),
+        }
+        // None of them is a table of files, and their paths are in what says so.
+        let design = at("nasty.csv");
+        assert_refused(
+            &mut bounded(&["compare", "--design", path(&design)]),
+            &[path(&design)],
+        );
+    }
+}
+
+#[test]
+fn lines_that_do_not_belong_together_are_not_paired() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        fs::write(&file, text).unwrap();
+        file
+    };
+    let whole = write("whole.txt", "# as measured\n1\n2\n4\n8\n");
+    let killed = write("killed.txt", "3\n\n6\n12\n24\n");
+    let (whole, killed) = (path(&whole), path(&killed));
+    let said =
+        format!("{whole}, line 3, and {killed}, line 3: observation 2 stands in another line");
+    assert_refused(
+        &mut bounded(&["compare", "--paired", whole, killed]),
+        &[&said],
+    );
+    let offered = ["compare", whole, killed, "--offered", killed, whole];
+    assert_refused(&mut bounded(&offered), &[&said]);
+    assert!(
+        bounded(&["compare", whole, killed])
+            .status()
+            .unwrap()
+            .success()
+    );
+
+    let table = write(
+        "both.csv",
+        "name;old;new\nr1;150;152\nr2;;151\nr3;149;153\n",
+    );
+    let table = path(&table);
+    let empty = format!("{table}: line 3, column 2: an empty cell");
+    let arguments = ["compare", "--paired", "--column", "old", table, whole];
+    assert_refused(&mut bounded(&arguments), &[&empty]);
+    let separators = ["compare", "--delimiters", ";,", table, whole];
+    assert_refused(
+        &mut bounded(&separators),
+        &["one ASCII character separates the cells"],
+    );
 }

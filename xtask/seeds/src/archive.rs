@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use fwdlab_archive::{Column, parse_observations};
+use fwdlab_archive::{Column, Separators, parse_observations};
 use fwdlab_netbenches::ConfigSet;
 use fwdlab_pkt_gen::{
     Command, PktGenLog, PublishedMedian, Sample, published_observation, steady_state,
@@ -70,8 +70,9 @@ impl Archive {
         let Arm { results, key, .. } = arm;
         let path = format!("{results}/{key}.pps");
         let text = self.bytes(&path)?;
-        let observations_pps = parse_observations(&text, &Column::Number(1), b" \t", false)
+        let observations = parse_observations(&text, &Column::Number(1), &Separators::Blanks)
             .with_context(|| path.clone())?;
+        let observations_pps: Vec<f64> = observations.iter().map(|one| one.value).collect();
         let (mut offered_pps, mut made, mut sender) = (Vec::new(), String::new(), None);
         for run in 1..=observations_pps.len() {
             let log = format!("{results}/RAW/bench.{key}.{run}");
