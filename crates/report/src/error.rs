@@ -40,6 +40,23 @@ pub enum ReportError {
         "the results directories have no measured variant in common; compare files of theirs (*.pps) instead"
     )]
     NothingShared,
+    /// A session with an observation that has no logarithm.
+    #[error(
+        "{directory}{}: observation {observation} of {variant:?} is {value}, and only rates above 0 can be compared; \
+         give another directory", in_session(*session)
+    )]
+    NotPositive {
+        /// The results directory.
+        directory: String,
+        /// The session in it, where it says.
+        session: Option<u32>,
+        /// Its name for readers.
+        variant: String,
+        /// Which one of the variant's in the session, from 1.
+        observation: usize,
+        /// Zero or less.
+        value: f64,
+    },
     /// Sides of several sessions, of which no test could show anything.
     #[error(
         "{baseline} ({}) and {other} ({}): where a side has several sessions, each counts as one observation, and \
@@ -101,4 +118,8 @@ pub enum ReportError {
 
 fn counted_sessions(number: usize) -> String {
     crate::format::counted(number as u64, "session")
+}
+
+fn in_session(number: Option<u32>) -> String {
+    number.map_or_else(String::new, |number| format!(", session {number}"))
 }

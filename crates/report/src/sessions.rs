@@ -234,7 +234,8 @@ impl Key {
 ///
 /// # Errors
 /// [`ReportError::NothingShared`], [`ReportError::TooFewSessions`], [`ReportError::TooFewReruns`],
-/// [`ReportError::NeedlessReruns`], [`ReportError::NothingTested`], and what the statistics refuse.
+/// [`ReportError::NeedlessReruns`], [`ReportError::NothingTested`], [`ReportError::NotPositive`], and what the statistics
+/// refuse.
 pub fn compare_sessions(
     sides: &[Vec<Session>],
     reruns: &[Session],
@@ -253,6 +254,7 @@ pub fn compare_sessions(
     if shared.is_empty() {
         return Err(ReportError::NothingShared);
     }
+    comparison.require_positive(&shared)?;
     let mut warnings = comparison.warnings(left_out);
     let mut families: Vec<Option<AddressFamily>> = Vec::new();
     for (key, _) in &shared {
@@ -459,6 +461,25 @@ impl SessionComparison<'_> {
             is_carried_whole: self.sides.iter().map(is_carried_whole).collect(),
             title,
         }
+    }
+
+    /// Refuses an observation that has no logarithm, by where it is from.
+    fn require_positive(&self, shared: &[(Key, String)]) -> Result<(), ReportError> {
+        for session in self.all_sessions() {
+            for variant in shared.iter().filter_map(|(key, _)| session.variant(key)) {
+                let mut values = (1..).zip(&variant.values_pps);
+                if let Some((observation, value)) = values.find(|(_, value)| **value <= 0.0) {
+                    return Err(ReportError::NotPositive {
+                        directory: session.directory.clone(),
+                        session: session.number,
+                        variant: one_line(&variant.label),
+                        observation,
+                        value: *value,
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What becomes of a family, variant by variant, each side against the baseline.
