@@ -17,7 +17,7 @@ use crate::error::ReportError;
 use crate::format;
 use crate::report::Report;
 use crate::sentences;
-use crate::text::{hanging, in_columns, one_line};
+use crate::text::{columns, hanging, in_columns, in_sentences, one_line};
 
 /// Version of what `fwdlab plan --json` prints.
 pub const PREVIEW_SCHEMA_VERSION: u32 = 1;
@@ -26,7 +26,7 @@ pub const PREVIEW_SCHEMA_VERSION: u32 = 1;
 const SPREAD_CONFIDENCE: f64 = 0.8;
 
 /// Narrower than this nothing can be laid out; text then sticks out.
-const WIDTH_MIN: usize = 40;
+const WIDTH_MIN: usize = 20;
 
 /// A plan and what can be said about it beforehand.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -783,8 +783,15 @@ impl Page<'_> {
                     .map_or_else(|| "none".to_owned(), percent),
             ]
         }));
-        for line in in_columns(&rows, |column| column > 0) {
-            let _ = writeln!(self.text, "  {line}");
+        let lines = in_columns(&rows, |column| column > 0);
+        if lines.iter().any(|line| columns(line) + 2 > self.width) {
+            for sentence in in_sentences(&rows) {
+                self.wrapped("  ", &sentence);
+            }
+        } else {
+            for line in lines {
+                let _ = writeln!(self.text, "  {line}");
+            }
         }
         self.wrapped(
             "  ",

@@ -20,11 +20,13 @@ use crate::report::{
     ComparisonSection, ControlSection, Effect, ReferenceRow, Report, Row, VerdictSection, Warning,
 };
 use crate::sentences;
-use crate::text::{columns, hanging, in_columns, one_line};
+use crate::text::{columns, hanging, in_columns, in_sentences, one_line};
 
 /// Narrower than this nothing can be laid out; text then sticks out.
-const WIDTH_MIN: usize = 40;
+const WIDTH_MIN: usize = 20;
 const LABEL_MAX: usize = 28;
+/// With less room for its labels a plot is left out; it shows nothing that its sentences do not say.
+const LABEL_MIN: usize = 8;
 const PLOT_MIN: usize = 16;
 
 /// What a run prints at its end, for a terminal of `width` columns, with colours where it shows them; `readme` is where
@@ -440,17 +442,19 @@ impl Screen {
         if effects.is_empty() {
             return;
         }
-        let labels = shortened(&labels, &|label| columns(label) <= LABEL_MAX);
         let estimates: Vec<String> = effects
             .iter()
             .map(|effect| format::change(effect.estimate_percent, effect.interval))
             .collect();
         let widest = |texts: &[String]| texts.iter().map(|text| columns(text)).max().unwrap_or(0);
-        let (label_width, estimate_width) = (widest(&labels), widest(&estimates));
-        let plot_width = self
-            .width
-            .saturating_sub(label_width + estimate_width + 6)
-            .max(PLOT_MIN);
+        let estimate_width = widest(&estimates);
+        let room = self.width.saturating_sub(estimate_width + 6 + PLOT_MIN);
+        if room < LABEL_MIN {
+            return;
+        }
+        let labels = shortened(&labels, &|label| columns(label) <= room.min(LABEL_MAX));
+        let label_width = widest(&labels);
+        let plot_width = self.width - (label_width + estimate_width + 6);
         let axis = Axis::new(&effects, shown.threshold_percent, plot_width);
         self.line("");
         for ((effect, label), estimate) in effects.iter().zip(&labels).zip(&estimates) {
@@ -512,8 +516,15 @@ impl Screen {
     fn table<const N: usize>(&mut self, headings: [&str; N], cells: &[[String; N]]) {
         let mut rows = vec![headings.map(str::to_owned)];
         rows.extend_from_slice(cells);
+        let lines = in_columns(&rows, |_| false);
+        if lines.iter().any(|line| columns(line) + 4 > self.width) {
+            for sentence in in_sentences(&rows) {
+                self.wrapped("    ", &sentence, Style::Plain);
+            }
+            return;
+        }
         let styles = iter::once(Style::Dim).chain(iter::repeat(Style::Plain));
-        for (line, style) in in_columns(&rows, |_| false).iter().zip(styles) {
+        for (line, style) in lines.iter().zip(styles) {
             let line = self.styled(line, style);
             self.line(&format!("    {line}"));
         }

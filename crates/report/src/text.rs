@@ -191,17 +191,50 @@ pub(crate) fn wrap_to_columns(text: &str, columns_max: usize) -> Vec<String> {
     lines
 }
 
+/// With fewer columns beside it, a lead is shortened.
+const ROOM_MIN: usize = 20;
+
 /// The text in lines of at most that many columns, each behind its lead: the first behind `lead`, the others indented
-/// as far.
-pub(crate) fn hanging<'a>(
-    lead: &'a str,
+/// as far. Where a word would not fit beside it, or hardly any, the lead loses blanks.
+pub(crate) fn hanging(
+    lead: &str,
     text: &str,
     columns_max: usize,
-) -> impl Iterator<Item = (Cow<'a, str>, String)> + use<'a> {
-    let indent = columns(lead);
-    let leads = iter::once(Cow::Borrowed(lead)).chain(iter::repeat(" ".repeat(indent).into()));
-    let room = columns_max.saturating_sub(indent).max(20);
-    leads.zip(wrap_to_columns(text, room))
+) -> impl Iterator<Item = (Cow<'static, str>, String)> + use<> {
+    let room = |lead: &str| columns_max.saturating_sub(columns(lead)).max(1);
+    let short = match lead.trim() {
+        "" => " ".repeat(columns(lead).div_ceil(2).min(3)),
+        mark => format!("{mark} "),
+    };
+    let longest = text.split(' ').map(columns).max().unwrap_or(0);
+    let is_torn = room(lead) < longest && longest <= room(&short);
+    let lead = if room(lead) < ROOM_MIN || is_torn {
+        short
+    } else {
+        lead.to_owned()
+    };
+    let room = room(&lead);
+    let indent = " ".repeat(columns(&lead));
+    iter::once(lead.into())
+        .chain(iter::repeat(indent.into()))
+        .zip(wrap_to_columns(text, room))
+}
+
+/// Rows under headings as sentences, for where their columns do not fit: `first cell: heading cell, heading cell`.
+///
+/// Shape: the first row is the headings.
+pub(crate) fn in_sentences<R: AsRef<[String]>>(rows: &[R]) -> Vec<String> {
+    let Some((headings, rows)) = rows.split_first() else {
+        return Vec::new();
+    };
+    let sentence = |row: &R| {
+        let cells = headings.as_ref().iter().zip(row.as_ref()).skip(1);
+        let cells: Vec<String> = cells
+            .map(|(heading, cell)| format!("{heading} {cell}"))
+            .collect();
+        format!("{}: {}", row.as_ref()[0], cells.join(", "))
+    };
+    rows.iter().map(sentence).collect()
 }
 
 /// Rows as lines, their cells in columns with two spaces between them; columns for which `is_right` holds are
@@ -275,6 +308,36 @@ mod tests {
         assert_eq!(fenced("```\nx\n````"), "`````\n```\nx\n````\n`````\n");
         assert_eq!(code("a`b``c"), "``` a`b``c ```");
         assert_eq!(code("a b"), "`a b`");
+    }
+
+    #[test]
+    fn a_lead_is_shortened_where_a_word_would_be_torn() {
+        let lines = |lead, text, columns| {
+            let lines = hanging(lead, text, columns);
+            lines
+                .map(|(lead, line)| format!("{lead}{line}"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(lines("   1  ", "aa bb", 26), ["   1  aa bb"]);
+        assert_eq!(lines("   1  ", "aa bb", 25), ["1 aa bb"]);
+        assert_eq!(
+            lines("        ", "measurements of rates", 20),
+            ["   measurements of", "   rates"]
+        );
+        let word = "a".repeat(25);
+        assert_eq!(lines("    ", &word, 28), [format!("  {word}")]);
+        assert_eq!(
+            lines("    ", &word, 24),
+            [format!("    {}", &word[..20]), "    aaaaa".to_owned()]
+        );
+    }
+
+    #[test]
+    fn a_table_becomes_sentences() {
+        let rows = [["method", "p", "corrected"], ["max-T", "0.01", "0.02"]];
+        let rows = rows.map(|row| row.map(str::to_owned));
+        assert_eq!(in_sentences(&rows), ["max-T: p 0.01, corrected 0.02"]);
+        assert!(in_sentences::<[String; 1]>(&[]).is_empty());
     }
 
     #[test]

@@ -219,6 +219,23 @@ fn factors_are_told_apart_by_pairs_and_by_independent_observations() {
 }
 
 #[test]
+fn comparisons_fit_narrow_terminals() {
+    let (sets, design) = combined();
+    let settings = CompareSettings {
+        with_methods: true,
+        ..SETTINGS
+    };
+    let report = compare_independent(&sets, Some(&design), settings).unwrap();
+    for width in [20, 40, 60] {
+        let text = render::compared(&report, width, false);
+        for line in text.lines() {
+            assert!(line.chars().count() <= width, "{width}: {line:?}");
+        }
+        insta::assert_snapshot!(format!("compared_{width}"), text);
+    }
+}
+
+#[test]
 fn an_offered_load_that_moved_stands_beside_the_verdict() {
     // The rate follows half of what is offered, and the variant was offered 4 % less.
     let offered = [
@@ -562,6 +579,25 @@ fn sessions_too_few_to_show_anything_are_refused() {
     let methods = &report.groups[0].rows[1].row.methods;
     assert_eq!(methods[0].method, Method::MannWhitney);
     assert!(methods.len() > 4);
+}
+
+#[test]
+fn an_observation_of_nothing_is_named_with_its_directory() {
+    let (before, mut after) = (session("before", 1.0, 9), session("after", 1.02, 10));
+    after.variants[0].values_pps[2] = 0.0;
+    for sides in [[&before, &after], [&after, &before]] {
+        let sides = sides.map(|session| vec![session.clone()]);
+        let error = compare_sessions(&sides, &[], SETTINGS).unwrap_err();
+        let said = error.to_string();
+        assert!(
+            said.starts_with("after, session 1: observation 3 of "),
+            "{said}"
+        );
+        assert!(
+            said.contains(" is 0, and only rates above 0 can be compared"),
+            "{said}"
+        );
+    }
 }
 
 #[test]

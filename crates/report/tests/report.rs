@@ -812,6 +812,13 @@ fn a_plan_is_shown_with_what_earlier_runs_say() {
     let earlier = [Synthetic::default().loaded()];
     let preview = preview_of(&run, &earlier);
     insta::assert_snapshot!("preview", render::preview(&preview, 80));
+    for width in [20, 40, 60] {
+        let text = render::preview(&preview, width);
+        for line in text.lines() {
+            assert!(line.chars().count() <= width, "{width}: {line:?}");
+        }
+        insta::assert_snapshot!(format!("preview_{width}"), text);
+    }
     insta::assert_snapshot!("preview.json", render::json(&preview).expect("plain data"));
 
     let asked = Preview::build(
@@ -845,6 +852,12 @@ fn a_plan_tells_what_each_method_would_take() {
         .split_once("How many it would take")
         .expect("it was asked for");
     insta::assert_snapshot!("preview_methods", table);
+    for width in [20, 40, 60] {
+        let text = render::preview(&preview, width);
+        let lines = text.lines();
+        let widest = lines.map(|line| line.chars().count()).max();
+        assert!(widest <= Some(width), "{text}");
+    }
     let json = render::json(&preview).expect("plain data");
     let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
     let methods = &json["detectable"][0]["reckoned"]["methods"];
