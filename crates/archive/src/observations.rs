@@ -10,6 +10,18 @@ use crate::csv_text::{CsvRows, Row, TextError, TextFault, csv_separator, plain_t
 const CHARACTERS_SHOWN_MAX: usize = 40;
 const HEADINGS_SHOWN_MAX: usize = 10;
 
+/// What rates are printed in, without their prefixes.
+const UNITS: [&str; 8] = [
+    "pps",
+    "bps",
+    "fps",
+    "p/s",
+    "b/s",
+    "bit/s",
+    "pkt/s",
+    "packets/s",
+];
+
 /// Which column of a file holds the observations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Column {
@@ -135,6 +147,18 @@ pub enum ObservationsError {
         /// Its columns.
         text: String,
     },
+    /// A number is followed by its unit, which other rows may not have.
+    #[error(
+        "line {line}, column {column}: {unit:?} is the unit of the number before it; write all numbers in one unit, without it"
+    )]
+    Unit {
+        /// The line, from 1.
+        line: usize,
+        /// The column of the unit, from 1.
+        column: usize,
+        /// The unit.
+        unit: String,
+    },
     /// There is no row but headings.
     #[error("no number in it; give a file of observations")]
     None,
@@ -204,13 +228,13 @@ fn rows_of_runs<'a>(
     })
 }
 
-/// How many digits a number may have before, and after, what separates the columns: then it may be one number.
-type Digits = [RangeInclusive<usize>; 2];
+/// How many digits may follow what separates the columns, so that both may be one number.
+type Digits = RangeInclusive<usize>;
 
-const THOUSANDS: Digits = [1..=3, 3..=3];
+const THOUSANDS: Digits = 3..=3;
 
 /// A comma in a number may also be that of its fraction.
-const ANY_DIGITS: Digits = [1..=usize::MAX, 1..=usize::MAX];
+const ANY_DIGITS: Digits = 1..=usize::MAX;
 
 /// `digits` is of a separator that nobody named.
 fn observations(
@@ -245,6 +269,13 @@ fn observations(
             return Err(ObservationsError::OneNumber { line, text });
         }
         let value = value_of(&row, column)?;
+        if let Some(unit) = unit_behind(&row, column) {
+            return Err(ObservationsError::Unit {
+                line,
+                column: column + 1,
+                unit: shown(unit),
+            });
+        }
         observations.push(Observation { value, line });
     }
     if observations.is_empty() {
@@ -303,16 +334,32 @@ fn number(cell: &str) -> Option<f64> {
     parse_number(cell.trim().as_bytes())
 }
 
-/// Whether the columns look like the digits of one number.
-fn is_one_number(row: &Row, [before, after]: &Digits) -> bool {
-    let last = row.cells.len().saturating_sub(1);
-    let is_part = |(place, cell): (usize, &str)| {
-        let whole = cell.split('.').next().filter(|_| place == last);
-        let digits = whole.unwrap_or(cell);
-        let count = if place == 0 { before } else { after };
-        count.contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+/// Whether the first two columns look like the digits of one number, whatever is behind them: `1 020 pps`, `-950,12`.
+fn is_one_number(row: &Row, after: &Digits) -> bool {
+    let mut cells = row.cells.iter().map(str::trim);
+    let (Some(first), Some(second)) = (cells.next(), cells.next()) else {
+        return false;
     };
-    last > 0 && row.cells.iter().enumerate().all(is_part)
+    let digits_of = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let is_digits = |text: &str| !text.is_empty() && digits_of(text) == text.len();
+    let first = first.trim_start_matches(['+', '-']);
+    let is_begun = if *after == THOUSANDS {
+        is_digits(first) && first.len() <= 3
+    } else {
+        // Points may separate thousands where the comma is that of the fraction.
+        let mut parts = first.split('.');
+        parts.next().is_some_and(is_digits) && parts.all(|part| is_digits(part) && part.len() == 3)
+    };
+    is_begun && after.contains(&digits_of(second))
+}
+
+/// The column behind a number, where it is the number's unit: `Mpps` of `1.19 Mpps`.
+fn unit_behind(row: &Row, column: usize) -> Option<&str> {
+    let cell = row.cells.get(column)?.trim();
+    let bare = cell.trim_start_matches(['k', 'K', 'm', 'M', 'g', 'G']);
+    let is_unit = matches!(cell, "k" | "K" | "M" | "G")
+        || UNITS.iter().any(|unit| bare.eq_ignore_ascii_case(unit));
+    is_unit.then_some(cell)
 }
 
 fn value_of(row: &Row, column: usize) -> Result<f64, ObservationsError> {
@@ -379,6 +426,7 @@ mod tests {
             ("1,020\n1,021\n", "1", One(b','), "[1.0, 1.0]"),
             ("1,020\n1,021\n", "2", Csv, "[20.0, 21.0]"),
             ("a|7\nb|8\n", "2", One(b'|'), "[7.0, 8.0]"),
+            ("1.5 300\n1020 300 Mon\n", "1", Blanks, "[1.5, 1020.0]"),
         ] {
             assert_eq!(read(text, column, &separators), expected, "{text:?}");
         }
@@ -394,6 +442,13 @@ mod tests {
             ("1 020 033\n", "1", Blanks),
             ("950,12\n951,4\n", "1", Csv),
             ("950,12;1\n951,40;1\n", "1", Csv),
+            (" +920, 033 pps,x\n", "1", Csv),
+            ("1.020,5\n", "1", Csv),
+            ("920 033 pps\n", "1", Blanks),
+            ("920 033,5\n", "1", Blanks),
+            ("1.19 Mpps\n998 Kpps\n", "1", Blanks),
+            ("a 1.19 M\n", "2", Blanks),
+            ("rate,unit\n1.19,mbps\n", "1", Csv),
             ("100pps\n101pps\n", "1", Csv),
             ("pps\n950,12\n", "1", Csv),
             ("pps;n\n950,12;1\n", "pps", Csv),
@@ -427,6 +482,13 @@ line 1: "1 020 033.5" may be one number or several columns; write numbers as 102
 line 1: "1 020 033" may be one number or several columns; write numbers as 1020033.5, or name what separates columns (--delimiters)
 line 1: "950 12" may be one number or several columns; write numbers as 1020033.5, or name what separates columns (--delimiters)
 line 1: commas and semicolons outside of quotes: either may separate cells; quote the cells that hold one of them
+line 1: " +920  033 pps x" may be one number or several columns; write numbers as 1020033.5, or name what separates columns (--delimiters)
+line 1: "1.020 5" may be one number or several columns; write numbers as 1020033.5, or name what separates columns (--delimiters)
+line 1: "920 033 pps" may be one number or several columns; write numbers as 1020033.5, or name what separates columns (--delimiters)
+line 1: "920 033,5" may be one number or several columns; write numbers as 1020033.5, or name what separates columns (--delimiters)
+line 1, column 2: "Mpps" is the unit of the number before it; write all numbers in one unit, without it
+line 1, column 3: "M" is the unit of the number before it; write all numbers in one unit, without it
+line 2, column 2: "mbps" is the unit of the number before it; write all numbers in one unit, without it
 line 1, column 1: "100pps" is no plain number like 1020033.5; --column chooses another one
 line 2: the first line has 1 cell, this one 2; give as many
 line 2, column 1: "950,12" is no plain number like 1020033.5; --column chooses another one
