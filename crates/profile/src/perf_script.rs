@@ -70,7 +70,7 @@ impl PerfScript {
         };
         let mut lines = text
             .split(|&byte| byte == b'\n')
-            .filter(|line| !line.trim_ascii().is_empty() && !line.starts_with(b"#"));
+            .filter(|line| !line.trim_ascii().is_empty() && !is_comment(line));
         match lines.next().and_then(Beginning::of) {
             None => false,
             Some(Beginning::Record(_)) => true,
@@ -150,7 +150,7 @@ impl Reader {
                 self.end_sample();
                 self.open = Open::Nothing;
             }
-            Some(b'#') => {}
+            Some(b'#') if is_comment(line) => {}
             Some(b'\t') => self.take_function(number, line)?,
             // Without callers, names of processes are aligned to the right.
             Some(b' ') => match Beginning::of(line) {
@@ -264,6 +264,11 @@ impl Reader {
             lost_samples: self.lost_samples,
         })
     }
+}
+
+/// Whether a line is a comment: a process may have a name that begins like one.
+fn is_comment(line: &[u8]) -> bool {
+    line.starts_with(b"#") && !Beginning::of(line).is_some_and(|begun| begun.is_certain())
 }
 
 fn wrong(line: u64, expected: &'static str, found: &[u8]) -> PrintedError {
@@ -587,6 +592,7 @@ mod tests {
         for (line, process, event) in [
             ("worker 3 1234 12.5:  1000 cycles:", "worker 3", "cycles"),
             ("a: 7 [x] 9/9 [001] 12.5: cycles:", "a: 7 [x]", "cycles"),
+            ("#x 7 [001] 12.5: cycles:", "#x", "cycles"),
             ("nc 7 cycles:", "nc", "cycles"),
             ("nc 7 1000 cycles:u:", "nc", "cycles:u"),
             ("nc 7 [001] cycles:", "nc", "cycles"),
