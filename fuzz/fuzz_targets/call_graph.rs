@@ -23,7 +23,11 @@ fuzz_target!(|text: &[u8]| {
     let torn = graph.torn_frame().map_or(0, |frame| frame.samples);
     assert!(collapsed.samples() <= samples + u64::from(torn));
     read_back(&collapsed);
-    let leaves: u64 = graph.leaf_samples().iter().map(|(_, samples)| samples).sum();
+    let leaves: u64 = graph
+        .leaf_samples()
+        .iter()
+        .map(|(_, samples)| samples)
+        .sum();
     assert_eq!(leaves, samples);
     assert_eq!(graph.samples_through(|_| true), samples);
     if let Some(truncation) = graph.truncation(None) {

@@ -31,7 +31,9 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(rows.len(), direct.len());
             for (row, direct) in rows.iter().zip(&direct) {
                 assert_eq!(&row.cells, direct);
-                assert!(records(lines[row.line - 1]).contains(direct));
+                // Behind an empty line, because the crate passes over a byte order mark in front.
+                let alone = format!("\n{}", lines[row.line - 1]);
+                assert!(records(&alone).contains(direct));
             }
         }
         Err(error) => {
