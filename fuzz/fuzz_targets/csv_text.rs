@@ -12,6 +12,10 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(separator) = csv_separator(text) else {
         return;
     };
+    // The crate ends a row at a carriage return alone, and a comment only at a newline; a mark in front it passes over.
+    if text.replace("\r\n", "\n").contains(['\r', '\u{feff}']) {
+        return;
+    }
     let records = |text: &str| -> Vec<StringRecord> {
         let reader = ReaderBuilder::new()
             .has_headers(false)
@@ -23,17 +27,16 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let lines: Vec<&str> = text.split('\n').collect();
     // Of a comment that ends a text without a newline, the crate makes an empty row.
-    let last = lines.last().filter(|line| line.starts_with('#'));
-    let direct = records(text.strip_suffix(*last.unwrap_or(&"")).unwrap_or(text));
+    let last = text.rsplit('\n').next();
+    let last = last.filter(|line| line.starts_with('#'));
+    let direct = records(text.strip_suffix(last.unwrap_or("")).unwrap_or(text));
     let rows: Result<Vec<_>, _> = CsvRows::new(text, separator, Some(b'#')).collect();
     match rows {
         Ok(rows) => {
             assert_eq!(rows.len(), direct.len());
             for (row, direct) in rows.iter().zip(&direct) {
                 assert_eq!(&row.cells, direct);
-                // Behind an empty line, because the crate passes over a byte order mark in front.
-                let alone = format!("\n{}", lines[row.line - 1]);
-                assert!(records(&alone).contains(direct));
+                assert!(records(lines[row.line - 1]).contains(direct));
             }
         }
         Err(error) => {
@@ -42,7 +45,7 @@ fuzz_target!(|bytes: &[u8]| {
                 cells.len() == direct[0].len()
                     && !cells.iter().any(|cell| cell.contains(['\n', '\r']))
             });
-            let has_gap = text.contains("\n\n") || text.contains("\n\r");
+            let has_gap = ["\n\n", "\n\r", "\r\r"].iter().any(|gap| text.contains(gap));
             assert!(!is_one_table || has_gap, "{error}");
         }
     }

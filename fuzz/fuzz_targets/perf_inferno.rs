@@ -9,7 +9,7 @@ use inferno::collapse::perf::Folder;
 use libfuzzer_sys::fuzz_target;
 
 const PROCESSES: [&str; 4] = ["nc", "Web Content", "ksoftirqd/0", "swapper"];
-const FUNCTIONS: [&str; 8] = [
+const FUNCTIONS: [&str; 7] = [
     "main",
     "ip_rcv",
     "ip_forward",
@@ -17,7 +17,6 @@ const FUNCTIONS: [&str; 8] = [
     "__x64_sys",
     "memset",
     "poll",
-    "[unknown]",
 ];
 
 fuzz_target!(|bytes: &[u8]| {
@@ -35,12 +34,8 @@ fuzz_target!(|bytes: &[u8]| {
             sample[0] % 8
         );
         for byte in &sample[1..] {
-            let function = FUNCTIONS[usize::from(byte % 8)];
-            let offset = if function == "[unknown]" {
-                String::new()
-            } else {
-                format!("+{:#x}", byte / 8)
-            };
+            let function = FUNCTIONS[usize::from(byte % 7)];
+            let offset = format!("+{:#x}", byte / 8);
             let _ = writeln!(text, "\t{byte:>16x} {function}{offset} ([kernel.kallsyms])");
         }
         text.push('\n');
