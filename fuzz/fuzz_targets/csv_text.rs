@@ -45,7 +45,9 @@ fuzz_target!(|bytes: &[u8]| {
                 cells.len() == direct[0].len()
                     && !cells.iter().any(|cell| cell.contains(['\n', '\r']))
             });
-            let has_gap = ["\n\n", "\n\r", "\r\r"].iter().any(|gap| text.contains(gap));
+            let has_gap = ["\n\n", "\n\r", "\r\r"]
+                .iter()
+                .any(|gap| text.contains(gap));
             assert!(!is_one_table || has_gap, "{error}");
         }
     }
