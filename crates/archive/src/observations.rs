@@ -1,7 +1,5 @@
 //! Observations from files that others wrote: numbers in lines, or in a column of a table.
 
-use std::ops::RangeInclusive;
-
 use fwdlab_stats::ministat::parse_number;
 
 use crate::csv_text::{CsvRows, Row, TextError, TextFault, csv_separator, plain_text};
@@ -196,16 +194,19 @@ pub fn parse_observations(
     let text = plain_text(bytes)?;
     let csv = |separator| CsvRows::new(text, separator, Some(b'#'));
     match separators {
-        Separators::Blanks => {
-            observations(rows_of_runs(text, " \t"), column, false, Some(THOUSANDS))
-        }
+        Separators::Blanks => observations(
+            rows_of_runs(text, " \t"),
+            column,
+            false,
+            Some(Ambiguous::Blanks),
+        ),
         Separators::Runs(delimiters) => {
             observations(rows_of_runs(text, delimiters), column, false, None)
         }
         Separators::Csv => {
             let separator = csv_separator(text)?;
-            let digits = (separator == b',').then_some(ANY_DIGITS);
-            observations(csv(separator), column, true, digits)
+            let ambiguous = (separator == b',').then_some(Ambiguous::Comma);
+            observations(csv(separator), column, true, ambiguous)
         }
         Separators::One(separator) => observations(csv(*separator), column, true, None),
     }
@@ -228,20 +229,21 @@ fn rows_of_runs<'a>(
     })
 }
 
-/// How many digits may follow what separates the columns, so that both may be one number.
-type Digits = RangeInclusive<usize>;
+/// What may separate columns, or stand within one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ambiguous {
+    /// They may be between thousands.
+    Blanks,
+    /// It may be between thousands, or that of a fraction.
+    Comma,
+}
 
-const THOUSANDS: Digits = 3..=3;
-
-/// A comma in a number may also be that of its fraction.
-const ANY_DIGITS: Digits = 1..=usize::MAX;
-
-/// `digits` is of a separator that nobody named.
+/// `ambiguous` is of a separator that nobody named.
 fn observations(
     mut rows: impl Iterator<Item = Result<Row, TextError>>,
     column: &Column,
     is_csv: bool,
-    digits: Option<Digits>,
+    ambiguous: Option<Ambiguous>,
 ) -> Result<Vec<Observation>, ObservationsError> {
     let head = rows.by_ref().take(2).collect::<Result<Vec<_>, _>>()?;
     let first = head.first().ok_or(ObservationsError::None)?;
@@ -252,7 +254,7 @@ fn observations(
     };
     let need = first.cells.len();
     // Headings say that there are columns, and so does who asks for another one than the first.
-    let digits = digits.filter(|_| !has_headings && column == 1);
+    let ambiguous = ambiguous.filter(|_| !has_headings && column == 1);
     let mut observations = Vec::new();
     let skipped = usize::from(has_headings);
     for row in head.into_iter().map(Ok).chain(rows).skip(skipped) {
@@ -261,10 +263,7 @@ fn observations(
         if has_headings && have != need {
             return Err(TextFault::Cells { need, have }.at(line).into());
         }
-        if digits
-            .as_ref()
-            .is_some_and(|digits| is_one_number(&row, digits))
-        {
+        if ambiguous.is_some_and(|separator| is_one_number(&row, separator)) {
             let text = shown(&row.cells.iter().collect::<Vec<_>>().join(" "));
             return Err(ObservationsError::OneNumber { line, text });
         }
@@ -335,7 +334,7 @@ fn number(cell: &str) -> Option<f64> {
 }
 
 /// Whether the first two columns look like the digits of one number, whatever is behind them: `1 020 pps`, `-950,12`.
-fn is_one_number(row: &Row, after: &Digits) -> bool {
+fn is_one_number(row: &Row, separator: Ambiguous) -> bool {
     let mut cells = row.cells.iter().map(str::trim);
     let (Some(first), Some(second)) = (cells.next(), cells.next()) else {
         return false;
@@ -343,14 +342,16 @@ fn is_one_number(row: &Row, after: &Digits) -> bool {
     let digits_of = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let is_digits = |text: &str| !text.is_empty() && digits_of(text) == text.len();
     let first = first.trim_start_matches(['+', '-']);
-    let is_begun = if *after == THOUSANDS {
-        is_digits(first) && first.len() <= 3
-    } else {
-        // Points may separate thousands where the comma is that of the fraction.
-        let mut parts = first.split('.');
-        parts.next().is_some_and(is_digits) && parts.all(|part| is_digits(part) && part.len() == 3)
-    };
-    is_begun && after.contains(&digits_of(second))
+    match separator {
+        Ambiguous::Blanks => is_digits(first) && first.len() <= 3 && digits_of(second) == 3,
+        Ambiguous::Comma => {
+            // Points may separate thousands where the comma is that of the fraction.
+            let mut parts = first.split('.');
+            parts.next().is_some_and(is_digits)
+                && parts.all(|part| is_digits(part) && part.len() == 3)
+                && digits_of(second) > 0
+        }
+    }
 }
 
 /// The column behind a number, where it is the number's unit: `Mpps` of `1.19 Mpps`.

@@ -158,7 +158,7 @@ impl Traffic {
             let checked = range.check_forwarded();
             checked.map_err(|refusal| TrafficFault::NeverForwarded { end, refusal })?;
         }
-        self.check_apart(family)
+        check_apart(sources, destinations)
     }
 
     /// The sources and the destinations of a family's flows.
@@ -225,14 +225,18 @@ impl Traffic {
     /// Checks that no address is at both ends.
     pub(crate) fn check_apart(&self, family: AddressFamily) -> Result<(), TrafficFault> {
         let [sources, destinations] = self.ranges(family)?;
-        if sources.overlaps(&destinations) {
-            return Err(TrafficFault::Overlap {
-                sources,
-                destinations,
-            });
-        }
-        Ok(())
+        check_apart(sources, destinations)
     }
+}
+
+fn check_apart(sources: AddressRange, destinations: AddressRange) -> Result<(), TrafficFault> {
+    if sources.overlaps(&destinations) {
+        return Err(TrafficFault::Overlap {
+            sources,
+            destinations,
+        });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -39,4 +39,4 @@ pub use idle::{is_idle, is_sleeping};
 pub use kernel_symbols::{KernelFunction, KernelSymbols, KernelSymbolsError};
 pub use perf_script::PerfScript;
 pub use statistics::{ConversionStatistics, StatisticsError};
-pub use text::PrintedError;
+pub use text::{PrintedError, without_byte_order_mark};

@@ -156,7 +156,9 @@ pub(crate) fn readable(text: &[u8]) -> Result<&[u8], ForeignForm> {
     }
 }
 
-pub(crate) fn without_byte_order_mark(text: &[u8]) -> &[u8] {
+/// A text without the mark of byte order that some editors put in front of it.
+#[must_use]
+pub fn without_byte_order_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fwdlab_profile::{
     CallGraph, Dtrace, EventSamples, Folded, ForeignForm, FrameNames, PerfScript, is_same_event,
-    named_events,
+    named_events, without_byte_order_mark,
 };
 use fwdlab_report::format::count;
 use fwdlab_report::one_line;
@@ -18,9 +18,6 @@ use crate::output::tell;
 const BUFFER_BYTES: usize = 1 << 18;
 /// How much of the beginning tells the form.
 const HEAD_BYTES: u64 = 1 << 18;
-
-/// What some editors put in front of a text.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// More than any profile has.
 const BYTES_MAX: u64 = 16 << 30;
@@ -177,8 +174,7 @@ impl Profile {
         Bounded::new(input, WHOLE_BYTES_MAX)
             .read_to_end(&mut text)
             .map_err(|error| error.to_string())?;
-        let behind_mark = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text);
-        if behind_mark.trim_ascii().is_empty() {
+        if without_byte_order_mark(&text).trim_ascii().is_empty() {
             let forms = "perf script, dtrace or pmcstat -G printed, or folded stacks";
             return Err(format!("it is empty; give what {forms}"));
         }
