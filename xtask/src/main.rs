@@ -36,11 +36,12 @@ cargo xtask <chore>
   ci            test, then lint
   soak          the long storms: runs killed at 200 moments, every effect of a run failing,
                 2000 changes to a finished run, each of which lint has to find,
+                defects of 30 kinds planted into published results, 40 of each, counted by what lint says,
                 profiles of 100 pairs that are alike and of 100 that are not;
                 single operations on hosts failing, of runs and of restores, runs on hosts killed,
                 hosts silent for a minute;
-                --kills RANGE, --stops RANGE, --competition RANGE, --changes RANGE, --effects RANGE,
-                --profiles RANGE, --operations RANGE, --restores RANGE, --host-kills RANGE, --silence RANGE
+                --kills RANGE, --stops RANGE, --competition RANGE, --changes RANGE, --defects SEEDS,
+                --effects RANGE, --profiles RANGE, --operations RANGE, --restores RANGE, --host-kills RANGE, --silence RANGE
                 for one of them or a part of it;
                 --kernels BOOTS for the matrix of kernels, each booted so often;
                 --fuzz SECONDS for each fuzz target;

@@ -26,81 +26,101 @@ const RUNNER: &str = r#"target."cfg(all())".runner=["unshare", "--mount", "--net
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Storm {
     option: &'static str,
+    package: &'static str,
     program: &'static str,
     test: &'static str,
     /// The cases where none are asked for.
     cases: &'static str,
 }
 
-const STORMS: [Storm; 12] = [
+const STORMS: [Storm; 13] = [
     Storm {
         option: "--kills",
+        package: "fwdlab",
         program: "interruption",
         test: "a_run_killed_at_any_moment_goes_on_to_the_same_plan",
         cases: "1..200",
     },
     Storm {
         option: "--stops",
+        package: "fwdlab",
         program: "interruption",
         test: "no_accepted_slice_holds_a_time_in_which_the_run_was_stopped",
         cases: "1..30",
     },
     Storm {
         option: "--undisturbed",
+        package: "fwdlab",
         program: "interruption",
         test: "undisturbed_runs_keep_their_blocks",
         cases: "1..50",
     },
     Storm {
         option: "--competition",
+        package: "fwdlab",
         program: "competition",
         test: "spells_of_another_program_are_no_effect",
         cases: "1..10",
     },
     Storm {
         option: "--changes",
+        package: "fwdlab",
         program: "lint",
         test: "whatever_is_changed_in_a_finished_run_is_found",
         cases: "1..2000",
     },
     Storm {
+        option: "--defects",
+        package: "fwdlab-netbenches",
+        program: "defects",
+        test: "planted_defects_are_found",
+        cases: "1..40",
+    },
+    Storm {
         option: "--effects",
+        package: "fwdlab",
         program: "faults",
         test: "whichever_effect_fails_the_run_goes_on_afterwards",
         cases: "1..",
     },
     Storm {
         option: "--profiles",
+        package: "fwdlab",
         program: "profiles",
         test: "a_planted_function_is_found_and_alike_variants_seldom_differ",
         cases: "1..100",
     },
     Storm {
         option: "--operations",
+        package: "fwdlab",
         program: "hosts",
         test: "faults::whichever_operation_on_a_host_fails_the_run_goes_on",
         cases: "1..",
     },
     Storm {
         option: "--boots",
+        package: "fwdlab",
         program: "hosts",
         test: "faults::whichever_operation_fails_of_a_run_that_boots_the_dut_it_goes_on",
         cases: "1..",
     },
     Storm {
         option: "--restores",
+        package: "fwdlab",
         program: "hosts",
         test: "faults::whichever_operation_of_a_restore_fails_the_next_puts_all_back",
         cases: "1..",
     },
     Storm {
         option: "--host-kills",
+        package: "fwdlab",
         program: "hosts",
         test: "faults::runs_on_hosts_that_are_killed_at_any_moment_go_on_to_the_same_plan",
         cases: "1..50",
     },
     Storm {
         option: "--silence",
+        package: "fwdlab",
         program: "hosts",
         test: "faults::a_control_plane_that_is_silent_costs_time_and_nothing_else",
         cases: "60..60",
@@ -108,7 +128,7 @@ const STORMS: [Storm; 12] = [
 ];
 
 /// Kills and stops runs at seeded moments, on this machine and on hosts, leaves some alone, has others compete with them,
-/// changes what a run left, lets single effects of a run and single operations on a host fail, of runs, of such that boot,
+/// changes what a run left, plants defects into what others published, lets single effects of a run and single operations on a host fail, of runs, of such that boot,
 /// and of restores, has hosts be silent for a minute, counts how often profiles are right, and boots the matrix of
 /// kernels; or judges mutants of the router.
 ///
@@ -123,7 +143,13 @@ pub(crate) fn soak(options: &[&str]) -> Result<()> {
         _ => {}
     }
     for (storm, cases) in chosen(options)? {
-        let program = ["--release", "--package", "fwdlab", "--test", storm.program];
+        let program = [
+            "--release",
+            "--package",
+            storm.package,
+            "--test",
+            storm.program,
+        ];
         run(cargo(["test", "--config", RUNNER])
             .args(program)
             .args([storm.test, "--", "--exact", "--nocapture"])
@@ -147,7 +173,7 @@ fn chosen(options: &[&str]) -> Result<Vec<(Storm, String)>> {
         let (Some(storm), Some(cases)) = (storm, pair.get(1).and_then(|cases| range(cases))) else {
             bail!(
                 "soak: {}: give --kills RANGE, --stops RANGE, --undisturbed RANGE, --competition RANGE, --changes RANGE, \
-                 --effects RANGE, --profiles RANGE, --operations RANGE, --boots RANGE, --restores RANGE, --host-kills RANGE or --silence \
+                 --defects RANGE, --effects RANGE, --profiles RANGE, --operations RANGE, --boots RANGE, --restores RANGE, --host-kills RANGE or --silence \
                  RANGE, where a range is A..B, both included, A.. or B alone for 1..B; or --kernels BOOTS; or --fuzz SECONDS; or \
                  --mutations alone, or with part of a mutation's name",
                 pair.join(" ")
@@ -193,6 +219,7 @@ mod tests {
                 "--undisturbed 1..50",
                 "--competition 1..10",
                 "--changes 1..2000",
+                "--defects 1..40",
                 "--effects 1..",
                 "--profiles 1..100",
                 "--operations 1..",

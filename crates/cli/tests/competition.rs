@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use fwdlab_archive::{Loaded, Results};
 use fwdlab_model::AccountSource;
-use shared::{cases, directories, storm};
+use shared::{directories, storm};
 use testkit::burner::{Burn, Burner, burn_if_asked};
-use testkit::text;
+use testkit::{cases, text};
 
 /// Two variants that forward alike: one sysctl, one value.
 const EXPERIMENT: &str = "alike";

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use shared::{Host, Preload, assert_complete, cases, fwdlab, leftovers, records, storm};
-use testkit::{succeed, text};
+use shared::{Host, Preload, assert_complete, fwdlab, leftovers, records, storm};
+use testkit::{cases, succeed, text};
 
 /// Two variants, three blocks of one round: as little as there can be.
 const EXPERIMENT: &str = "smallest";

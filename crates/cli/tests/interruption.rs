@@ -15,10 +15,10 @@ use fwdlab_archive::Attempt;
 use fwdlab_model::InvalidReason;
 use fwdlab_model::record::Fate;
 use shared::{
-    Host, assert_complete, block_records, cases, directories, finish, has_a_block, leftovers,
+    Host, assert_complete, block_records, directories, finish, has_a_block, leftovers,
     records, storm, wait_for_child,
 };
-use testkit::text;
+use testkit::{cases, text};
 
 /// The experiment that is interrupted, and its blocks.
 const EXPERIMENT: &str = "short";

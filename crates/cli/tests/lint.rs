@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use shared::{FWDLAB, NOBODY, cases, fwdlab, storm};
-use testkit::{change_a_file, copy_folder, text};
+use shared::{FWDLAB, NOBODY, fwdlab, storm};
+use testkit::{cases, change_a_file, copy_folder, text};
 
 /// What may be so on any machine: a load that moved or held a variant, a verdict that hangs on disturbed
 /// time.

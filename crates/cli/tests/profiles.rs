@@ -10,8 +10,8 @@ mod shared;
 use std::fs;
 
 use serde_json::Value;
-use shared::{cases, data, fwdlab, storm};
-use testkit::text;
+use shared::{data, fwdlab, storm};
+use testkit::{cases, text};
 
 /// Runs of the whole storm, each with a pair of alike variants and a pair with a planted difference.
 const PAIRS: usize = 100;

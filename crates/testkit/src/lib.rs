@@ -11,10 +11,14 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 pub use mutation::{Mutation, change_a_file};
+pub use random::Random;
+pub use soak::{cases, is_soak};
 pub use ssh_lab::{Host, Reboots, SshLab};
 
 pub mod burner;
 mod mutation;
+mod random;
+mod soak;
 pub mod ssh_lab;
 
 /// No wait in a test may take longer than this, whatever else the machine does.

@@ -4,6 +4,8 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::random::Random;
+
 /// What was done to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutation {
@@ -26,7 +28,7 @@ impl fmt::Display for Mutation {
 /// # Panics
 /// The folder holds no other file, or cannot be read and written.
 pub fn change_a_file(folder: &Path, spared: &[&str], seed: u64) -> Mutation {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut files = Vec::new();
     collect(folder, &mut files);
     files.retain(|file| {
@@ -169,29 +171,6 @@ fn attempt(bytes: &[u8], random: &mut Random) -> (String, Vec<u8>) {
         }
     };
     (what, changed)
-}
-
-/// SplitMix64: numbers that are the same wherever the tests run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below a bound, which is not 0.
-    fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % bound as u64).expect("it is below a usize")
-    }
-
-    /// A number from 0 to 8.
-    fn digit(&mut self) -> u8 {
-        u8::try_from(self.next() % 9).expect("it is one digit")
-    }
 }
 
 #[cfg(test)]

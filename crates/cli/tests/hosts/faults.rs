@@ -9,8 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use crate::rig::{BLOCKS, Rig, assert_as_before, vary_the_command_line};
-use crate::shared::{self, cases, data, finish, is_soak, storm_in_lanes};
-use testkit::{Host, Reboots, text};
+use crate::shared::{self, data, finish, storm_in_lanes};
+use testkit::{Host, Reboots, cases, is_soak, text};
 
 /// How many of the cases of operations are gone through in the ordinary tests; a soak goes through all.
 const SAMPLE: usize = 2;

@@ -26,10 +26,6 @@ pub(crate) const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../.."
 /// Who is nobody in particular, on every system.
 pub(crate) const NOBODY: u32 = 65534;
 
-/// Which cases of a storm are gone through instead of the ordinary tests' sample: `A..B`, both
-/// included, or `A..` for all from A on (`cargo xtask soak`).
-const SOAK: &str = "FWDLAB_SOAK";
-
 /// The program with a journal folder of the tests' own and nothing to read.
 pub(crate) fn fwdlab(arguments: &[&str]) -> Command {
     let mut command = Command::new(FWDLAB);
@@ -285,29 +281,6 @@ impl Preload {
     pub(crate) fn put_before<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         command.env("LD_PRELOAD", self.folder.path().join("preload.so"))
     }
-}
-
-/// The cases to go through: what a soak asks for, or a sample of the ordinary tests' size that is the
-/// same in every run, the first and the last among them.
-pub(crate) fn cases(all: usize, sample: usize) -> Vec<usize> {
-    let Ok(asked) = env::var(SOAK) else {
-        let sample = sample.min(all).max(2);
-        return (0..sample)
-            .map(|place| 1 + place * (all - 1) / (sample - 1))
-            .collect();
-    };
-    let (first, last) = asked.split_once("..").expect("FWDLAB_SOAK is A..B or A..");
-    let first: usize = first.parse().expect("FWDLAB_SOAK begins with a number");
-    let last = match last {
-        "" => all,
-        last => last.parse().expect("FWDLAB_SOAK ends with a number"),
-    };
-    (first.max(1)..=last.min(all)).collect()
-}
-
-/// Whether a soak asks for its cases, and not the ordinary tests.
-pub(crate) fn is_soak() -> bool {
-    env::var_os(SOAK).is_some()
 }
 
 /// Goes through all cases, also past those that fail, and tells how far it is; a case returns what kind
