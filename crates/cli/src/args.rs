@@ -498,7 +498,7 @@ pub(crate) struct CompareArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("form").args(["json", "sarif", "github"]))]
+#[command(group = clap::ArgGroup::new("form").args(["all", "json", "sarif", "github"]))]
 pub(crate) struct LintArguments {
     /// Folders with results directories in them, or results directories; <experiment>/<label> under --results, or
     /// <experiment> for its newest
@@ -516,6 +516,12 @@ pub(crate) struct LintArguments {
     /// Exit with 1 where something as bad as this is found, or worse
     #[arg(long, value_name = "SEVERITY", default_value = "error")]
     pub(crate) fail_on: FailOn,
+    /// What --json printed earlier: what is found there already is known, and does not count
+    #[arg(long, value_name = "FILE")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Show every finding with its lines, where several of a kind are else counted
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Print the findings as a JSON array
     #[arg(long)]
     pub(crate) json: bool,

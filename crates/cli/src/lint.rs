@@ -12,16 +12,22 @@ use fwdlab_archive::lint::{
 };
 use fwdlab_netbenches::ArchiveTree;
 use fwdlab_netbenches::lint::{lint_imported, lint_tree};
-use fwdlab_report::{lint_imported_report, lint_report, render, rules};
+use fwdlab_report::{Baseline, FindingsView, lint_imported_report, lint_report, render, rules};
+use fwdlab_sys::Input;
 
 use crate::args::{FailOn, LintArguments};
 use crate::exit::{Code, DONE, GOAL_MISSED, WrongArguments};
 use crate::output;
 
+/// Some hundred thousand findings.
+const BASELINE_BYTES_MAX: u64 = 256 << 20;
+
 pub(crate) fn lint(arguments: &LintArguments) -> anyhow::Result<Code> {
     if let Some(code) = &arguments.explain {
         return explain(code);
     }
+    let baseline = baseline(arguments)?;
+    let mut roots = Vec::new();
     let mut directories = Vec::new();
     let mut imported = Vec::new();
     let mut findings = Vec::new();
@@ -44,6 +50,7 @@ pub(crate) fn lint(arguments: &LintArguments) -> anyhow::Result<Code> {
             ))
             .into());
         }
+        roots.push(root);
         directories.extend(found.directories);
         imported.extend(found.imported);
         match published {
@@ -76,16 +83,58 @@ pub(crate) fn lint(arguments: &LintArguments) -> anyhow::Result<Code> {
     }
     findings.retain(|finding| is_asked_for(arguments, finding.rule.code));
     sort(&mut findings);
-    output::print(&text(
-        arguments,
-        &findings,
-        directories.len() + imported.len() + published_folders,
-    )?)?;
-    let is_failure = least_failing(arguments.fail_on).is_some_and(|severity| {
-        let mut found = findings.iter();
-        found.any(|finding| finding.rule.severity >= severity)
-    });
+    let compared = baseline.map(|baseline| baseline.compare(&findings, &roots));
+    let new: Vec<&Finding> = match &compared {
+        None => findings.iter().collect(),
+        Some(compared) => {
+            let known = findings.iter().zip(&compared.is_known);
+            known
+                .filter(|(_, known)| !**known)
+                .map(|(finding, _)| finding)
+                .collect()
+        }
+    };
+    let is_failure = least_failing(arguments.fail_on)
+        .is_some_and(|severity| new.iter().any(|finding| finding.rule.severity >= severity));
+    let beside = (compared.as_ref().zip(arguments.baseline.as_ref()))
+        .map(|(compared, path)| compared.sentence(path));
+    let text = if arguments.json {
+        render::findings_json(&findings, &roots, compared.as_ref())?
+    } else if arguments.sarif {
+        render::findings_sarif(&findings, compared.as_ref())?
+    } else if arguments.github {
+        render::findings_github(&new)
+    } else {
+        let view = FindingsView {
+            width: output::terminal_columns(),
+            colour: output::stdout_takes_colour(),
+            all: arguments.all,
+        };
+        let looked_at = directories.len() + imported.len() + published_folders;
+        render::findings(&new, looked_at, beside.as_deref(), view)
+    };
+    output::print(&text)?;
+    if let Some(beside) = beside.filter(|_| is_for_programs(arguments)) {
+        output::tell(&beside);
+    }
     Ok(if is_failure { GOAL_MISSED } else { DONE })
+}
+
+fn is_for_programs(arguments: &LintArguments) -> bool {
+    arguments.json || arguments.sarif || arguments.github
+}
+
+/// The findings that are known.
+fn baseline(arguments: &LintArguments) -> anyhow::Result<Option<Baseline>> {
+    let Some(path) = &arguments.baseline else {
+        return Ok(None);
+    };
+    let wrong = |why: String| WrongArguments(format!("--baseline {}: {why}", path.display()));
+    let json = Input::file_or_stream(path, BASELINE_BYTES_MAX)
+        .text()
+        .map_err(|error| wrong(error.to_string()))?;
+    let baseline = Baseline::parse(&json, |code| is_asked_for(arguments, code));
+    Ok(Some(baseline.map_err(|error| wrong(error.to_string()))?))
 }
 
 /// What others have published below a folder, beside our own results: how many folders of results, and what was
@@ -133,22 +182,6 @@ fn sort(findings: &mut [Finding]) {
 fn place(finding: &Finding) -> Option<(&Path, Option<usize>)> {
     let first = finding.evidence.first()?;
     Some((&first.path, first.line))
-}
-
-fn text(
-    arguments: &LintArguments,
-    findings: &[Finding],
-    directories: usize,
-) -> anyhow::Result<String> {
-    Ok(if arguments.json {
-        render::findings_json(findings)?
-    } else if arguments.sarif {
-        render::findings_sarif(findings)?
-    } else if arguments.github {
-        render::findings_github(findings)
-    } else {
-        render::findings(findings, directories, output::stdout_takes_colour())
-    })
 }
 
 /// The least severity that is a failure.

@@ -414,7 +414,7 @@ fn nothing_is_read_out_of_a_results_directory_through_a_link_or_from_a_device() 
             let given = path(&directory);
             assert_refused(&mut bounded(&["report", given]), &[file, says]);
             assert_refused(&mut bounded(&["show", given]), &[file, says]);
-            let lint = bounded(&["lint", given]).output().unwrap();
+            let lint = bounded(&["lint", given, "--github"]).output().unwrap();
             assert_eq!(lint.status.code(), Some(1), "{}", said(&lint));
             assert!(said(&lint).contains("cannot be read"), "{}", said(&lint));
         }

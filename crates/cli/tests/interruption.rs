@@ -15,8 +15,8 @@ use fwdlab_archive::Attempt;
 use fwdlab_model::InvalidReason;
 use fwdlab_model::record::Fate;
 use shared::{
-    Host, assert_complete, block_records, directories, finish, has_a_block, leftovers,
-    records, storm, wait_for_child,
+    Host, assert_complete, block_records, directories, finish, has_a_block, leftovers, records,
+    storm, wait_for_child,
 };
 use testkit::{cases, text};
 

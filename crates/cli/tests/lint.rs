@@ -269,6 +269,60 @@ fn the_exit_code_is_what_was_asked_for() {
 }
 
 #[test]
+fn what_is_known_does_not_count() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().join("archive/results/label");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("off.pps"), "10\n20\n30\n").unwrap();
+    fs::write(folder.join("on.data"), "no table\n").unwrap();
+    fs::write(folder.join("on.pps"), "").unwrap();
+    let lint = |arguments: &[&str]| {
+        let mut lint = fwdlab(&["lint", "archive", "--fail-on", "note"]);
+        let lint = lint.args(arguments).current_dir(scratch.path());
+        lint.output().unwrap()
+    };
+    let printed = lint(&["--json"]);
+    assert_eq!(printed.status.code(), Some(1), "{}", text(&printed));
+    let known: Vec<Value> = serde_json::from_slice(&printed.stdout).unwrap();
+    fs::write(scratch.path().join("known.json"), &printed.stdout).unwrap();
+    let baseline = ["--baseline", "known.json"];
+    let again = lint(&baseline);
+    assert_eq!(again.status.code(), Some(0), "{}", text(&again));
+    let said = String::from_utf8(again.stdout).unwrap();
+    let all_known = format!("{} known from known.json, 0 of it gone", known.len());
+    assert!(
+        said.contains("nothing new found in 1 results directory"),
+        "{said}"
+    );
+    assert!(said.contains(&all_known), "{said}");
+    // One more, one less.
+    fs::write(folder.join("on.pps"), "11\n21\n31\n").unwrap();
+    fs::write(folder.join("default.pps"), "").unwrap();
+    let changed = lint(&baseline);
+    assert_eq!(changed.status.code(), Some(1), "{}", text(&changed));
+    let said = String::from_utf8(changed.stdout).unwrap();
+    let gone = format!("{} known from known.json, 1 of it gone", known.len() - 1);
+    assert!(
+        said.contains(&gone) && said.contains("default.pps"),
+        "{said}"
+    );
+    // What programs read has all of them, and the sentence apart.
+    let json = lint(&["--baseline", "known.json", "--json"]);
+    let items: Vec<Value> = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(items.len(), known.len());
+    assert!(String::from_utf8(json.stderr).unwrap().contains(&gone));
+    // What is no such file is an argument that is wrong.
+    for (name, holds) in [("missing.json", None), ("no.json", Some("no"))] {
+        if let Some(holds) = holds {
+            fs::write(scratch.path().join(name), holds).unwrap();
+        }
+        let refused = lint(&["--baseline", name]);
+        assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+        assert!(text(&refused).contains(&format!("--baseline {name}: ")));
+    }
+}
+
+#[test]
 fn what_may_not_be_read_is_a_finding() {
     testkit::require_root!();
     let scratch = tempfile::tempdir().unwrap();

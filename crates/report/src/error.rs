@@ -6,6 +6,22 @@ use fwdlab_stats::{StatsError, ministat};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
+    /// What was given as known findings are none.
+    #[error(
+        "this is not what `fwdlab lint --json` prints: {source}; give a file that it has written"
+    )]
+    NoBaseline {
+        /// What the parser says.
+        source: serde_json::Error,
+    },
+    /// The known findings are of a later version.
+    #[error(
+        "a later fwdlab has printed these findings (schema {schema}); use that version, or print them again with --json"
+    )]
+    NewerBaseline {
+        /// The version of their form.
+        schema: u32,
+    },
     /// The plan has no block.
     #[error("the plan has no block to show; give the experiment some")]
     NoBlock,

@@ -56,7 +56,7 @@ pub use compare::{
 };
 pub use error::ReportError;
 pub use factorial::{FactorLevel, FactorialDesign, FactorialRow, FactorialSection, VarianceRow};
-pub use findings::{FINDINGS_SCHEMA_VERSION, rules};
+pub use findings::{Baseline, Compared, FINDINGS_SCHEMA_VERSION, FindingsView, rules};
 pub use gate::{Gate, GateFailure, GateResult, cautions};
 pub use imported::{IMPORTED_REPORT_SCHEMA_VERSION, ImportedReport, JudgedBlock, VariantSummary};
 pub use lint::{lint_imported_report, lint_report};

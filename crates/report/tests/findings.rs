@@ -13,7 +13,7 @@ use fwdlab_archive::lint::{
 };
 use fwdlab_archive::{Finished, Loaded};
 use fwdlab_model::{Load, SCHEMA_VERSION, VariantName};
-use fwdlab_report::{Report, lint_report, render};
+use fwdlab_report::{Baseline, FindingsView, Report, lint_report, render};
 use proptest::prelude::*;
 use serde_json::Value;
 use synthetic::Synthetic;
@@ -334,20 +334,201 @@ fn examples() -> Vec<Finding> {
     ]
 }
 
+/// Findings as a terminal of so many columns shows them.
+fn on_terminal(findings: &[Finding], directories: usize, width: usize, all: bool) -> String {
+    let findings: Vec<&Finding> = findings.iter().collect();
+    let view = FindingsView {
+        width,
+        colour: false,
+        all,
+    };
+    render::findings(&findings, directories, None, view)
+}
+
+fn annotations(findings: &[Finding]) -> String {
+    render::findings_github(&findings.iter().collect::<Vec<_>>())
+}
+
+fn as_json(findings: &[Finding]) -> String {
+    render::findings_json(findings, &[PathBuf::from("results")], None).unwrap()
+}
+
 #[test]
 fn findings_in_every_form() {
-    insta::assert_snapshot!("findings", render::findings(&examples(), 2, false));
-    insta::assert_snapshot!("findings.json", render::findings_json(&examples()).unwrap());
-    insta::assert_snapshot!("findings.github", render::findings_github(&examples()));
+    insta::assert_snapshot!("findings", on_terminal(&examples(), 2, 80, false));
+    insta::assert_snapshot!("findings.all", on_terminal(&examples(), 2, 120, true));
+    insta::assert_snapshot!("findings.json", as_json(&examples()));
+    insta::assert_snapshot!("findings.github", annotations(&examples()));
     assert_eq!(
-        render::findings(&[], 1, false),
+        on_terminal(&[], 1, 80, false),
         "nothing found in 1 results directory\n"
     );
-    assert_eq!(render::findings_json(&[]).unwrap(), "[]\n");
-    assert_eq!(render::findings_github(&[]), "");
+    assert_eq!(as_json(&[]), "[]\n");
+    assert_eq!(annotations(&[]), "");
     insta::assert_snapshot!("explanation", render::explanation(&VALUE_REPLACED, 60));
-    let coloured = render::findings(&examples()[..1], 1, true);
-    assert!(coloured.starts_with("\u{1b}[1mresults/quickstart/ready\u{1b}[0m\n"));
+    let coloured = FindingsView {
+        width: 80,
+        colour: true,
+        all: false,
+    };
+    let coloured = render::findings(&[&examples()[0]], 1, None, coloured);
+    assert!(coloured.contains("\n\u{1b}[1mresults/quickstart/ready\u{1b}[0m\n"));
+}
+
+/// What one event leaves in many files: one finding with many places.
+fn of_one_event(code_count: usize) -> Vec<Finding> {
+    let directory = Path::new("archive/results/label");
+    let of_run = |run: usize| {
+        let sentence = format!("bench.on.{run}.sender_2 holds nothing");
+        Finding::new(&HOSTILE_NAME, directory, sentence).published_at(
+            &directory.join(format!("bench.on.{run}.sender_2")),
+            1,
+            "",
+        )
+    };
+    (1..=code_count).map(of_run).collect()
+}
+
+#[test]
+fn findings_of_a_folder_and_a_rule_are_one_with_many_places() {
+    let mut findings = of_one_event(10);
+    let elsewhere = Path::new("archive/results/other");
+    findings.push(
+        Finding::new(
+            &VALUE_REPLACED,
+            elsewhere,
+            "x.pps holds 7, and the log gives 3",
+        )
+        .published_at(&elsewhere.join("x.pps"), 2, "7"),
+    );
+    for name in ["a", "b"] {
+        let unknown = Finding::new(&UNKNOWN_FILE, elsewhere, format!("{name} is not known"));
+        findings.push(unknown.published(&elsewhere.join(name), "not looked at"));
+    }
+    for width in [40, 80] {
+        let name = format!("findings.grouped.{width}");
+        insta::assert_snapshot!(name, on_terminal(&findings, 2, width, false));
+    }
+    // Everything is there when everything is asked for.
+    let all = on_terminal(&findings, 2, 80, true);
+    for finding in &findings {
+        assert!(all.contains(&finding.sentence), "{all}");
+    }
+    // Programs have an item a finding.
+    let items: Vec<Value> = serde_json::from_str(&as_json(&findings)).unwrap();
+    assert_eq!(items.len(), findings.len());
+    assert_eq!(annotations(&findings).lines().count(), findings.len());
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal_but_for_paths() {
+    let mut findings = of_one_event(12);
+    findings.extend(of_one_event(1).into_iter().map(|mut finding| {
+        finding.rule = &UNKNOWN_FILE;
+        finding
+    }));
+    for width in [40, 80, 120] {
+        for all in [false, true] {
+            let text = on_terminal(&findings, 2, width, all);
+            for line in text.lines().filter(|line| !line.contains("archive/")) {
+                assert!(line.chars().count() <= width, "{line:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_baseline_has_is_known_wherever_its_line_moves() {
+    let before = of_one_event(3);
+    let roots = [PathBuf::from("archive")];
+    let printed = render::findings_json(&before, &roots, None).unwrap();
+    let baseline = Baseline::parse(&printed, |_| true).unwrap();
+    let compare = |findings: &[Finding], root: &str| {
+        let compared = baseline.compare(findings, &[PathBuf::from(root)]);
+        (compared.is_known, compared.gone)
+    };
+    assert_eq!(compare(&before, "archive"), (vec![true; 3], 0));
+    // The tree lies elsewhere, and what is meant stands further down.
+    let directory = Path::new("/srv/checkout/results/label");
+    let mut moved = before.clone();
+    for finding in &mut moved {
+        finding.directory = directory.to_owned();
+        let evidence = &mut finding.evidence[0];
+        evidence.path = directory.join(evidence.path.file_name().unwrap());
+        evidence.line = Some(7);
+    }
+    assert_eq!(compare(&moved, "/srv/checkout"), (vec![true; 3], 0));
+    // One is gone, one says something else, and one is there twice, which is once more than was known.
+    moved.remove(0);
+    moved[0].sentence += " at all";
+    moved.push(moved[1].clone());
+    assert_eq!(
+        compare(&moved, "/srv/checkout"),
+        (vec![false, true, false], 2)
+    );
+    // Of rules that are not looked at nothing is gone.
+    let nothing = Baseline::parse(&printed, |code| code != HOSTILE_NAME.code).unwrap();
+    let compared = nothing.compare(&[], &roots);
+    assert_eq!(compared.gone, 0);
+    assert_eq!(
+        baseline
+            .compare(&before[1..], &roots)
+            .sentence(Path::new("known.json")),
+        "2 known from known.json, 1 of it gone"
+    );
+}
+
+#[test]
+fn programs_see_which_findings_are_known() {
+    let findings = of_one_event(2);
+    let roots = [PathBuf::from("archive")];
+    let printed = render::findings_json(&findings[..1], &roots, None).unwrap();
+    let baseline = Baseline::parse(&printed, |_| true).unwrap();
+    let compared = baseline.compare(&findings, &roots);
+    let json = render::findings_json(&findings, &roots, Some(&compared)).unwrap();
+    let items: Vec<Value> = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (&items[0]["known"], &items[1]["known"]),
+        (&true.into(), &false.into())
+    );
+    assert_eq!(items[0]["place"], "results/label/bench.on.1.sender_2");
+    let sarif = render::findings_sarif(&findings, Some(&compared)).unwrap();
+    let log: Value = serde_json::from_str(&sarif).unwrap();
+    check_sarif("", &log);
+    let results = &log["runs"][0]["results"];
+    assert_eq!(results[0]["baselineState"], "unchanged");
+    assert_eq!(results[1]["baselineState"], "new");
+    // What was printed beside a baseline is one, too.
+    assert!(Baseline::parse(&json, |_| true).is_ok());
+}
+
+#[test]
+fn what_is_no_baseline_is_refused() {
+    let error = |json: &str| Baseline::parse(json, |_| true).unwrap_err().to_string();
+    let newer = as_json(&examples()).replace("\"schema\": 1", "\"schema\": 2");
+    assert_eq!(
+        error(&newer),
+        "a later fwdlab has printed these findings (schema 2); use that version, or print them again with --json"
+    );
+    for (json, why) in [
+        ("", "EOF while parsing a value at line 1 column 0"),
+        ("{}", "expected a sequence at line 1 column 0"),
+        (
+            "[{\"schema\": 1}]",
+            "missing field `code` at line 1 column 14",
+        ),
+        (
+            "[{\"schema\": 1, \"code\": \"L101\", \"sentence\": \"x\", \"evidence\": []}]",
+            "missing field `place` at line 1 column 63",
+        ),
+    ] {
+        let said = error(json);
+        assert!(
+            said.contains("this is not what `fwdlab lint --json` prints: "),
+            "{said}"
+        );
+        assert!(said.contains(why), "{said}");
+    }
 }
 
 /// What the schema of SARIF allows of the objects that are written, each with what it requires; it has
@@ -389,6 +570,7 @@ const SARIF: &[(&str, &[&str], &[&str])] = &[
             "level",
             "locations",
             "relatedLocations",
+            "baselineState",
         ],
     ),
     ("/runs//results//message", &["text"], &[]),
@@ -427,6 +609,7 @@ fn check_sarif(place: &str, value: &Value) {
             .iter()
             .for_each(|item| check_sarif(&format!("{place}/"), item)),
         Value::String(text) => match place.rsplit('/').next().unwrap() {
+            "baselineState" => assert!(["new", "unchanged"].contains(&text.as_str())),
             "level" => assert!(["error", "warning", "note"].contains(&text.as_str())),
             "columnKind" => assert_eq!(text, "unicodeCodePoints"),
             "version" => assert_eq!(text, "2.1.0"),
@@ -447,7 +630,7 @@ fn check_sarif(place: &str, value: &Value) {
 }
 
 fn sarif_of(findings: &[Finding]) -> Value {
-    let text = render::findings_sarif(findings).unwrap();
+    let text = render::findings_sarif(findings, None).unwrap();
     assert!(
         !text.contains(|c: char| c.is_control() && c != '\n' || c == '\u{202e}'),
         "{text}"
@@ -496,10 +679,12 @@ proptest! {
             .published_at(&path, line.map(|line| usize::from(line) + 1), says.as_str());
         let findings = [finding];
         let acts = |text: &str| text.contains(|c: char| c.is_control() && c != '\n' || ('\u{202a}'..='\u{202e}').contains(&c));
-        prop_assert!(!acts(&render::findings(&findings, 1, false)));
-        let github = render::findings_github(&findings);
+        for width in [40, 80] {
+            prop_assert!(!acts(&on_terminal(&findings, 1, width, false)));
+        }
+        let github = annotations(&findings);
         prop_assert!(!acts(&github) && github.lines().count() == 1 && github.starts_with("::error file="));
-        let json = render::findings_json(&findings).unwrap();
+        let json = as_json(&findings);
         prop_assert!(!acts(&json));
         let items: Value = serde_json::from_str(&json).unwrap();
         prop_assert_eq!(items[0]["evidence"][0]["path"].as_str(), path.to_str());

@@ -6,9 +6,10 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 
+use fwdlab_archive::lint::Finding;
 use fwdlab_netbenches::ArchiveTree;
 use fwdlab_netbenches::lint::lint_tree;
-use fwdlab_report::render;
+use fwdlab_report::{FindingsView, render};
 use serde_json::Value;
 
 /// Names of folders, of variants and in texts.
@@ -68,7 +69,13 @@ fn names_of_others_act_in_no_form() {
             c.is_control() && c != '\n' || ('\u{202a}'..='\u{202e}').contains(&c) || c == '\u{2066}'
         })
     };
-    let text = render::findings(&findings, 1, false);
+    let of_tree: Vec<&Finding> = findings.iter().collect();
+    let view = FindingsView {
+        width: 80,
+        colour: false,
+        all: true,
+    };
+    let text = render::findings(&of_tree, 1, None, view);
     assert!(!acts(&text), "{text:?}");
     let begins = |line: &&str| {
         ["error[", "warning[", "note["]
@@ -76,11 +83,11 @@ fn names_of_others_act_in_no_form() {
             .any(|begin| line.starts_with(begin))
     };
     assert_eq!(text.lines().filter(begins).count(), findings.len());
-    let github = render::findings_github(&findings);
+    let github = render::findings_github(&of_tree);
     assert!(!acts(&github));
     assert_eq!(github.lines().count(), findings.len());
     assert!(github.lines().all(|line| line.starts_with("::")));
-    let json = render::findings_json(&findings).unwrap();
+    let json = render::findings_json(&findings, &[], None).unwrap();
     assert!(!acts(&json));
     let items: Vec<Value> = serde_json::from_str(&json).unwrap();
     assert_eq!(items.len(), findings.len());
@@ -96,7 +103,8 @@ fn names_of_others_act_in_no_form() {
             "{item}"
         );
     }
-    let sarif: Value = serde_json::from_str(&render::findings_sarif(&findings).unwrap()).unwrap();
+    let sarif: Value =
+        serde_json::from_str(&render::findings_sarif(&findings, None).unwrap()).unwrap();
     let results = sarif["runs"][0]["results"].as_array().unwrap();
     assert_eq!(results.len(), findings.len());
     assert!(

@@ -13,7 +13,7 @@ use super::message;
 /// # Source
 /// GitHub, "Workflow commands for GitHub Actions"; the escapes are those of its toolkit's `command.ts`.
 #[must_use]
-pub fn github(findings: &[Finding]) -> String {
+pub fn github(findings: &[&Finding]) -> String {
     let mut commands = String::new();
     for finding in findings {
         let command = match finding.rule.severity {

@@ -1,5 +1,7 @@
 //! Findings as a JSON array.
 
+use std::path::PathBuf;
+
 use fwdlab_archive::lint::Finding;
 use serde::Serialize;
 
@@ -7,7 +9,8 @@ use crate::error::ReportError;
 use crate::json::pretty;
 use crate::text::one_line;
 
-use super::{FINDINGS_SCHEMA_VERSION, inert};
+use super::baseline::Compared;
+use super::{FINDINGS_SCHEMA_VERSION, inert, place};
 
 #[derive(Serialize)]
 struct Item<'a> {
@@ -15,7 +18,11 @@ struct Item<'a> {
     code: &'a str,
     name: &'a str,
     severity: &'a str,
+    /// Whether the baseline has it, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    known: Option<bool>,
     directory: String,
+    place: String,
     sentence: String,
     evidence: Vec<Piece<'a>>,
     help: &'a str,
@@ -31,17 +38,26 @@ struct Piece<'a> {
 
 /// What `fwdlab lint --json` prints: one array, see `docs/lint.md`.
 ///
+/// Shape: `roots` are the folders that were given.
+///
 /// # Errors
 /// [`ReportError::Json`].
-pub fn json(findings: &[Finding]) -> Result<String, ReportError> {
+pub fn json(
+    findings: &[Finding],
+    roots: &[PathBuf],
+    compared: Option<&Compared>,
+) -> Result<String, ReportError> {
     let items: Vec<Item<'_>> = findings
         .iter()
-        .map(|finding| Item {
+        .enumerate()
+        .map(|(number, finding)| Item {
             schema: FINDINGS_SCHEMA_VERSION,
             code: finding.rule.code,
             name: finding.rule.name,
             severity: finding.rule.severity.as_str(),
+            known: compared.map(|compared| compared.is_known[number]),
             directory: finding.directory.to_string_lossy().into_owned(),
+            place: place(finding, roots),
             sentence: one_line(&finding.sentence),
             evidence: finding
                 .evidence

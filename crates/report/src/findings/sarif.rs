@@ -10,6 +10,7 @@ use crate::error::ReportError;
 use crate::json::pretty;
 use crate::text::one_line;
 
+use super::baseline::Compared;
 use super::rules::rules;
 use super::{excerpt, inert};
 
@@ -23,9 +24,16 @@ const SCHEMA: &str =
 ///
 /// # Source
 /// OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0 Plus Errata 01".
-pub fn sarif(findings: &[Finding]) -> Result<String, ReportError> {
+pub fn sarif(findings: &[Finding], compared: Option<&Compared>) -> Result<String, ReportError> {
     let rules = rules();
-    let results = findings.iter().map(|finding| result(finding, &rules));
+    let results = findings.iter().enumerate().map(|(number, finding)| {
+        let mut result = result(finding, &rules);
+        if let Some(compared) = compared {
+            let is_known = compared.is_known[number];
+            result["baselineState"] = json!(if is_known { "unchanged" } else { "new" });
+        }
+        result
+    });
     let log = json!({
         "$schema": SCHEMA,
         "version": "2.1.0",
