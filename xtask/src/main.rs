@@ -36,7 +36,7 @@ cargo xtask <chore>
   ci            test, then lint
   soak          the long storms: runs killed at 200 moments, every effect of a run failing,
                 2000 changes to a finished run, each of which lint has to find,
-                defects of 30 kinds planted into published results, 40 of each, counted by what lint says,
+                defects of 32 kinds planted into published results, 40 of each, counted by what lint says,
                 profiles of 100 pairs that are alike and of 100 that are not;
                 single operations on hosts failing, of runs and of restores, runs on hosts killed,
                 hosts silent for a minute;
