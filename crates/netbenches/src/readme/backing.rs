@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
 
 use fwdlab_stats::ministat::{Dialect, PublishedBlock, PublishedRow, general};
 
@@ -27,9 +28,26 @@ pub struct DatasetIndex<'a> {
     places: HashSet<&'a str>,
     /// Their positions, by what every dialect prints alike: count, minimum and maximum.
     by_range: HashMap<(usize, String, String), Vec<usize>>,
+    /// Their positions, by each figure that a row may print of them as their minimum, maximum or median.
+    /// Made when a row is looked for that none gives.
+    by_figure: OnceLock<HashMap<String, Vec<usize>>>,
     /// Their positions, by their path without `.pps`.
     by_path: HashMap<String, usize>,
 }
+
+/// The dataset of a row that has another figure or two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NearRow {
+    /// Its position, as of [`DatasetIndex::candidate`].
+    pub position: usize,
+    /// The five figures that it gives.
+    pub figures: [String; 5],
+}
+
+/// So many of a row's five figures make it a dataset's.
+const COMMON_FIGURES_MIN: usize = 3;
+/// Figures of fewer digits are those of many datasets by chance.
+const DIGITS_MIN: usize = 4;
 
 /// What a row was made of; positions are those of [`DatasetIndex::candidate`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,6 +192,82 @@ impl<'a> DatasetIndex<'a> {
         Some(printing::print_again(block, &values, &backing.dialects))
     }
 
+    /// The dataset that gives at least three of the figures of a row that none gives whole.
+    ///
+    /// Silent where several datasets of other values fit as well, and on figures of few digits.
+    ///
+    /// # Examples
+    /// ```
+    /// use fwdlab_netbenches::readme::{Candidate, DatasetIndex};
+    /// use fwdlab_stats::ministat::published_blocks;
+    /// let row = &published_blocks("x 3 1001 1003 1009 1002 1\n")[0].rows[0];
+    /// let index = DatasetIndex::new([
+    ///     Candidate { place: "a", name: "off.pps", values: &[1001.0, 1003.0, 1002.0] },
+    ///     Candidate { place: "a", name: "on.pps", values: &[1001.0, 1009.0, 1008.0] },
+    /// ]);
+    /// let near = index.near(row, "a").unwrap();
+    /// assert_eq!((near.position, near.figures[2].as_str()), (0, "1002"));
+    /// ```
+    pub fn near(&self, row: &PublishedRow, place: &str) -> Option<NearRow> {
+        let [minimum, maximum, median, ..] = &row.figures;
+        let levels = [minimum, maximum, median];
+        let by_figure = self.by_figure.get_or_init(|| self.figures());
+        let known = levels.iter().filter_map(|figure| by_figure.get(*figure));
+        let mut positions: Vec<usize> = known.flatten().copied().collect();
+        positions.sort_unstable();
+        positions.dedup();
+        let is_telling = levels.iter().all(|figure| figure.len() >= DIGITS_MIN);
+        let near = |position: usize| {
+            let candidate = &self.candidates[position];
+            let figures = row.figures_of(candidate.values)?;
+            let common = row.common_figures(&figures);
+            let is_near = common >= COMMON_FIGURES_MIN && is_telling;
+            is_near.then(|| {
+                let rank = (common, self.rank(position, row, place));
+                (rank, NearRow { position, figures })
+            })
+        };
+        let mut found: Vec<_> = positions.into_iter().filter_map(near).collect();
+        found.sort_by_key(|(rank, _)| Reverse(*rank));
+        let mut found = found.into_iter();
+        let (rank, best) = found.next()?;
+        let values = |near: &NearRow| self.candidates[near.position].values;
+        let is_alone = found
+            .take_while(|(other, _)| *other == rank)
+            .all(|(_, other)| values(&other) == values(&best));
+        is_alone.then_some(best)
+    }
+
+    fn figures(&self) -> HashMap<String, Vec<usize>> {
+        let mut by_figure: HashMap<String, Vec<usize>> = HashMap::new();
+        for ((_, minimum, maximum), positions) in &self.by_range {
+            for &position in positions {
+                let medians = medians(self.candidates[position].values);
+                let medians = medians.into_iter().flatten();
+                let mut figures: Vec<String> = medians
+                    .map(|median| general(median, 8).to_string())
+                    .collect();
+                figures.extend([minimum.clone(), maximum.clone()]);
+                figures.sort_unstable();
+                figures.dedup();
+                for figure in figures {
+                    by_figure.entry(figure).or_default().push(position);
+                }
+            }
+        }
+        by_figure
+    }
+
+    /// How near a dataset is to a row by its name and place: the larger, the nearer.
+    fn rank(&self, position: usize, row: &PublishedRow, place: &str) -> (bool, bool, usize) {
+        let label = row.label.as_deref().map(plain_spaces);
+        let named = label.and_then(|label| self.named(label.trim(), place));
+        let candidate = &self.candidates[position];
+        let is_here = candidate.place == place;
+        let shared = shared_folders(candidate.place, place);
+        (named == Some(position), is_here, shared)
+    }
+
     fn values(&self, positions: &[usize]) -> Vec<Vec<f64>> {
         let of_position = |position: &usize| self.candidates[*position].values.to_vec();
         positions.iter().map(of_position).collect()
@@ -185,17 +279,9 @@ impl<'a> DatasetIndex<'a> {
         let Some(positions) = self.by_range.get(&key) else {
             return RowBacking::None;
         };
-        let label = row.label.as_deref().map(plain_spaces);
-        let named = label.and_then(|label| self.named(label.trim(), place));
-        let rank = |position: usize| {
-            let candidate = &self.candidates[position];
-            let is_named = named == Some(position);
-            let is_here = candidate.place == place;
-            (is_named, is_here, shared_folders(candidate.place, place))
-        };
         let mut ranked: Vec<_> = positions
             .iter()
-            .map(|&position| (rank(position), position))
+            .map(|&position| (self.rank(position, row, place), position))
             .collect();
         ranked.sort_by_key(|&(rank, _)| Reverse(rank));
         // Of many copies those farther away are not even looked at.
@@ -215,6 +301,17 @@ impl<'a> DatasetIndex<'a> {
             _ => RowBacking::Ambiguous(nearest),
         }
     }
+}
+
+/// The medians of ministat's dialects: the mean of the two values in the middle, and the upper one of them.
+///
+/// Shape: finite values; none of no value.
+pub(crate) fn medians(values: &[f64]) -> Option<[f64; 2]> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let upper = *sorted.get(sorted.len() / 2)?;
+    let lower = sorted[(sorted.len() - 1) / 2];
+    Some([f64::midpoint(lower, upper), upper])
 }
 
 /// The name without `.pps`.

@@ -13,7 +13,8 @@ mod links;
 mod markdown;
 mod printing;
 
-pub use backing::{BlockBacking, Candidate, DatasetIndex, RowBacking};
+pub(crate) use backing::medians;
+pub use backing::{BlockBacking, Candidate, DatasetIndex, NearRow, RowBacking};
 pub use claims::{Claim, Quantity};
 use fwdlab_stats::ministat::PublishedBlock;
 pub use links::Link;

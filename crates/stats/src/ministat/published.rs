@@ -111,6 +111,31 @@ impl PublishedRow {
             })
     }
 
+    /// The five figures that `observations` give, in the dialect that has most of this row's.
+    ///
+    /// Shape: in the order of measurement; none where there are too few.
+    ///
+    /// # Examples
+    /// ```
+    /// use fwdlab_stats::ministat::published_blocks;
+    /// let row = &published_blocks("x 3 1 9 2 2 1\n")[0].rows[0];
+    /// assert_eq!(row.figures_of(&[1.0, 3.0, 2.0]).unwrap().join(" "), "1 3 2 2 1");
+    /// ```
+    pub fn figures_of(&self, observations: &[f64]) -> Option<[String; 5]> {
+        let dataset = Dataset::new("", observations.to_vec()).ok()?;
+        let figures = |dialect| dataset.clone().in_dialect(dialect).figures();
+        Dialect::ALL
+            .into_iter()
+            .map(figures)
+            .max_by_key(|figures| self.common_figures(figures))
+    }
+
+    /// How many of its figures are these.
+    pub fn common_figures(&self, figures: &[String; 5]) -> usize {
+        let pairs = self.figures.iter().zip(figures);
+        pairs.filter(|(own, other)| own == other).count()
+    }
+
     /// Whether these are the figures of `dataset`.
     fn shows(&self, dataset: &Dataset) -> bool {
         self.count == dataset.len() && self.figures == dataset.figures()
