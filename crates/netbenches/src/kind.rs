@@ -39,6 +39,11 @@ pub(super) fn is_configurations(folder: &str) -> bool {
     folder == "configs" || folder.starts_with("configs.")
 }
 
+/// Whether files of this ending are pictures.
+pub(super) fn is_picture(ending: &str) -> bool {
+    matches!(ending, "svg" | "png" | "jpg" | "jpeg" | "gif" | "pdf")
+}
+
 impl FileKind {
     /// What a file's path below the root says it is.
     #[must_use]
@@ -69,7 +74,7 @@ impl FileKind {
             "md" => Self::Readme,
             "graph" => Self::Bench(Role::CallGraph),
             "stack" | "folded" => Self::Bench(Role::FoldedStacks),
-            "svg" | "png" | "jpg" | "jpeg" | "gif" | "pdf" => Self::Bench(Role::Picture),
+            ending if is_picture(ending) => Self::Bench(Role::Picture),
             "out" => Self::Bench(Role::ProfileSamples),
             "plt" | "gnuplot" | "gp" => Self::PlotScript,
             "config" => Self::LabConfiguration,

@@ -3,6 +3,7 @@
 
 mod equilibrium;
 mod files;
+mod links;
 mod logs;
 mod numbers;
 mod profiles;

@@ -3,13 +3,15 @@
 use std::path::Path;
 
 use fwdlab_archive::lint::{Finding, VALUES_OF_ANOTHER};
-use fwdlab_stats::median;
 use fwdlab_stats::ministat::general;
 
+use crate::datasets::place;
 use crate::lint::TABLE_ALTERED;
-use crate::{Content, Dataset, Outcome, Row};
+use crate::readme::medians;
+use crate::{Content, Outcome, PublishedDataset, ResultsFolder, Row};
 
 use super::Folder;
+use super::links::linked_places;
 
 /// A dataset by its name, and what a table shows of it.
 struct Shown<'a> {
@@ -18,22 +20,32 @@ struct Shown<'a> {
     parent: Option<&'a Path>,
     /// Median, minimum and maximum.
     figures: [f64; 3],
+    /// The median of ministat before the end of 2015.
+    upper_median: f64,
+}
+
+impl<'a> Shown<'a> {
+    fn new(folder: Folder<'a>, dataset: &'a PublishedDataset) -> Option<Self> {
+        let values = &dataset.content(&folder.tree.files)?.values;
+        let [median, upper_median] = medians(values)?;
+        let minimum = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let maximum = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Some(Self {
+            file: dataset.file,
+            name: &dataset.name,
+            parent: folder.file(dataset.file).path.parent(),
+            figures: [median, minimum, maximum],
+            upper_median,
+        })
+    }
 }
 
 pub(super) fn lint_tables(folder: Folder<'_>, findings: &mut Vec<Finding>) {
-    let shown: Vec<Shown<'_>> = folder
-        .folder
-        .datasets
-        .iter()
-        .filter_map(|dataset| {
-            Some(Shown {
-                file: dataset.file,
-                name: &dataset.name,
-                parent: folder.file(dataset.file).path.parent(),
-                figures: figures(dataset.content(&folder.tree.files)?)?,
-            })
-        })
+    let datasets = folder.folder.datasets.iter();
+    let shown: Vec<Shown<'_>> = datasets
+        .filter_map(|dataset| Shown::new(folder, dataset))
         .collect();
+    let mut linked = None;
     for &index in &folder.folder.members {
         let file = folder.file(index);
         let Outcome::Read(Content::Table(table)) = &file.outcome else {
@@ -46,23 +58,57 @@ pub(super) fn lint_tables(folder: Folder<'_>, findings: &mut Vec<Finding>) {
             shown.iter().partition(|shown| shown.parent == parent);
         let shown = if beside.is_empty() { elsewhere } else { beside };
         let rows = table.rows.iter();
-        let wrong: Vec<Wrong<'_>> = rows
+        let mut wrong: Vec<Wrong<'_>> = rows
             .filter_map(|row| {
                 of_its_name(row, &shown).or_else(|| of_the_tables(row, &stem, &shown))
             })
             .collect();
+        if !wrong.is_empty() {
+            let linked = linked.get_or_insert_with(|| linked_datasets(folder));
+            wrong.retain(|wrong| !linked.iter().any(|linked| wrong.is_of(linked)));
+        }
         lint_table(folder, index, &wrong, findings);
     }
 }
 
-fn figures(dataset: &Dataset) -> Option<[f64; 3]> {
-    let values = &dataset.values;
-    Some([
-        median(values)?,
-        values.iter().copied().fold(f64::INFINITY, f64::min),
-        values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-    ])
+/// The datasets of the other folders that the folder's text links to or calls by their labels: a table may show
+/// them.
+fn linked_datasets(folder: Folder<'_>) -> Vec<Shown<'_>> {
+    let Some((file, readme)) = folder.folder.readme_file(&folder.tree.files) else {
+        return Vec::new();
+    };
+    let own = place(file.path.parent().unwrap_or(Path::new("")));
+    let linked = linked_places(&own, &readme.links);
+    let prose = readme.sections.iter().flat_map(|section| &section.prose);
+    let headings = readme
+        .sections
+        .iter()
+        .filter_map(|section| section.heading.as_ref());
+    let lines: Vec<&str> = prose
+        .map(|line| line.text.as_str())
+        .chain(headings.map(|heading| heading.text.as_str()))
+        .collect();
+    let is_meant = |other: &&ResultsFolder| {
+        let label = other.place.label.as_deref().unwrap_or_default();
+        other.path != folder.folder.path
+            && (linked.contains(&place(&other.path))
+                || label.len() >= LABEL_MIN && lines.iter().any(|line| line.contains(label)))
+    };
+    let others = folder.tree.folders.iter().filter(is_meant);
+    others
+        .flat_map(|other| {
+            let other = Folder {
+                folder: other,
+                ..folder
+            };
+            let datasets = other.folder.datasets.iter();
+            datasets.filter_map(move |dataset| Shown::new(other, dataset))
+        })
+        .collect()
 }
+
+/// Shorter labels are words of any text.
+const LABEL_MIN: usize = 8;
 
 /// A row that is not of its dataset.
 struct Wrong<'a> {
@@ -70,6 +116,13 @@ struct Wrong<'a> {
     own: &'a Shown<'a>,
     /// The dataset that it is of.
     other: Option<&'a Shown<'a>>,
+}
+
+impl Wrong<'_> {
+    /// Whether the row is that of a dataset of the same name in another folder.
+    fn is_of(&self, linked: &Shown<'_>) -> bool {
+        linked.name == self.own.name && linked.agrees(self.row) == Some(true)
+    }
 }
 
 /// A row whose key is the name of a dataset.
@@ -152,8 +205,12 @@ impl Shown<'_> {
     /// Whether a row shows it; none where the row has too few numbers to tell.
     fn agrees(&self, row: &Row) -> Option<bool> {
         let numbers = row.numbers.last_chunk::<3>()?;
+        let [median, ends @ ..] = numbers;
         let same = |(a, b): (&f64, &f64)| printed(*a) == printed(*b);
-        Some(numbers.iter().zip(&self.figures).all(same))
+        let has_median = [self.figures[0], self.upper_median]
+            .iter()
+            .any(|own| same((own, median)));
+        Some(has_median && ends.iter().zip(&self.figures[1..]).all(same))
     }
 }
 

@@ -1,9 +1,10 @@
 //! Texts against the datasets that their blocks of ministat show, and against themselves.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use fwdlab_archive::lint::{
-    Evidence, Finding, OFFERED_LOAD_MOVED, OTHER_TITLE, Rule, VERDICT_FLIPS,
+    BROKEN_LINK, Evidence, Finding, OFFERED_LOAD_MOVED, OTHER_TITLE, Rule, VERDICT_FLIPS,
 };
 use fwdlab_stats::ministat::{PublishedComparison, PublishedRow};
 use fwdlab_stats::{IndependentObservations, VerdictSettings, independent_verdicts, median};
@@ -15,14 +16,16 @@ use crate::lint::{
     ROW_NOT_FOUND, ROW_OF_ANOTHER_FOLDER, TEXT_NOT_OF_TABLE,
 };
 use crate::readme::facts::{
-    label_contradictions, link_contradictions, mask_contradictions, title_contradiction,
-    unsupported_claims,
+    ContradictionKind, label_contradictions, link_contradictions, mask_contradictions,
+    misprinted_cells, names_place, table_contradictions, title_contradiction, unsupported_claims,
 };
 use crate::readme::{
-    BlockBacking, DatasetIndex, DepartureKind, Printing, PublishedReadme, ReadmeBlock, RowBacking,
-    plain_spaces,
+    BlockBacking, DatasetIndex, Departure, DepartureKind, Printing, PublishedReadme, ReadmeBlock,
+    RowBacking, medians, plain_spaces,
 };
 use crate::{ArchiveTree, Content, Outcome, TreeDataset};
+
+use super::links::{LinkTargets, linked_places};
 
 /// Offered loads of two arms that lie further apart than this may be what their effect is of.
 const OFFERED_APART: f64 = 0.01;
@@ -30,11 +33,13 @@ const OFFERED_APART: f64 = 0.01;
 pub(super) fn lint_texts(tree: &ArchiveTree) -> Vec<Finding> {
     let datasets = TreeDataset::all(tree);
     let index = DatasetIndex::new(datasets.iter().map(TreeDataset::candidate));
+    let targets = LinkTargets::new(tree);
     let texts = tree.files.iter().filter_map(|file| match &file.outcome {
         Outcome::Read(Content::Readme(readme)) => Some(Text {
             tree,
             datasets: &datasets,
             index: &index,
+            targets: &targets,
             path: &file.path,
             place: place(file.path.parent().unwrap_or(Path::new(""))),
             readme,
@@ -51,6 +56,7 @@ struct Text<'a> {
     tree: &'a ArchiveTree,
     datasets: &'a [TreeDataset<'a>],
     index: &'a DatasetIndex<'a>,
+    targets: &'a LinkTargets<'a>,
     path: &'a Path,
     place: String,
     readme: &'a PublishedReadme,
@@ -61,11 +67,12 @@ impl Text<'_> {
         let mut findings = Vec::new();
         let mut names = Vec::new();
         for block in &self.readme.blocks {
-            let backing = self.index.back(&block.block, &self.place);
+            let mut backing = self.index.back(&block.block, &self.place);
+            let altered = self.complete(block, &mut backing, &mut findings);
             names.extend(backing.rows.iter().filter_map(RowBacking::chosen));
             self.rows(block, &backing, &mut findings);
             findings.extend(self.labels(block, &backing));
-            findings.extend(self.printing(block, &backing));
+            findings.extend(self.printing(block, &backing, &altered));
             self.verdicts(block, &backing, &mut findings);
         }
         let names: Vec<&str> = names
@@ -73,9 +80,12 @@ impl Text<'_> {
             .map(|position| self.datasets[position].name.as_str())
             .collect();
         findings.extend(self.title(&names));
+        findings.extend(self.broken_links());
         findings.extend(self.links());
         findings.extend(self.masks());
         findings.extend(self.claims());
+        findings.extend(self.cells());
+        findings.extend(self.tables());
         findings
     }
 
@@ -95,6 +105,54 @@ impl Text<'_> {
     fn dataset(&self, position: usize, says: impl Into<String>) -> Evidence {
         let path = self.tree.root.join(self.datasets[position].path);
         Evidence::derived(&path, None, says)
+    }
+
+    /// Gives each row that has other figures than its dataset that dataset, so that the other rules look at the
+    /// block as at any; the lines of these rows.
+    fn complete(
+        &self,
+        block: &ReadmeBlock,
+        backing: &mut BlockBacking,
+        findings: &mut Vec<Finding>,
+    ) -> Vec<usize> {
+        let mut altered = Vec::new();
+        for (row, backed) in block.block.rows.iter().zip(&mut backing.rows) {
+            if *backed != RowBacking::None {
+                continue;
+            }
+            let Some(near) = self.index.near(row, &self.place) else {
+                continue;
+            };
+            let known = &self.datasets[near.position];
+            let is_here = known.place == self.place;
+            *backed = if is_here {
+                RowBacking::SameFolder(near.position)
+            } else {
+                RowBacking::Elsewhere(near.position)
+            };
+            altered.push(row.line);
+            let names = ["minimum", "maximum", "median", "average", "deviation"];
+            let pairs = row.figures.iter().zip(&near.figures).zip(names);
+            let differs = pairs.filter(|((published, given), _)| published != given);
+            let differs: Vec<String> = differs
+                .map(|((published, given), name)| format!("{name} {published} is {given}"))
+                .collect();
+            let differs = match &*differs {
+                [] => format!("{} values are {}", row.count, known.values.len()),
+                differs => differs.join(", "),
+            };
+            let sentence = format!(
+                "the row of {} is that of {}, but for its figures: {differs}",
+                shown(row),
+                known.name
+            );
+            let finding = self
+                .finding(&ROW_NOT_DERIVED, sentence)
+                .with(self.says(row.line, row.figures.join(" ")))
+                .with(self.dataset(near.position, near.figures.join(" ")));
+            findings.push(finding);
+        }
+        altered
     }
 
     /// What its rows were made of.
@@ -119,7 +177,7 @@ impl Text<'_> {
                         }
                     });
                 }
-                RowBacking::Elsewhere(position) => {
+                RowBacking::Elsewhere(position) if !self.is_named(block, row, *position) => {
                     let known = &self.datasets[*position];
                     let whose = if self.is_of_this_machine(known) {
                         "another session"
@@ -141,6 +199,19 @@ impl Text<'_> {
         }
     }
 
+    /// Whether a row says that its dataset lies in another folder: by a path in its label, or by a word of that
+    /// folder's label that the own has not.
+    fn is_named(&self, block: &ReadmeBlock, row: &PublishedRow, position: usize) -> bool {
+        let label = plain_spaces(row.label.as_deref().unwrap_or_default());
+        let caption = block.caption.iter().map(|caption| caption.text.as_str());
+        let texts: Vec<&str> = caption.chain([label.as_ref()]).collect();
+        let known = &self.datasets[position];
+        label.contains('/')
+            || texts
+                .iter()
+                .any(|text| names_place(text, &known.place, &self.place))
+    }
+
     /// The dataset of the text's own folder that a row's label is the name of.
     fn named_here(&self, row: &PublishedRow) -> Option<usize> {
         let label = plain_spaces(row.label.as_deref()?);
@@ -158,41 +229,64 @@ impl Text<'_> {
         let found = label_contradictions(block, backing, self.index, &self.place);
         found.into_iter().map(|found| {
             let known = &self.datasets[found.dataset];
-            let sentence = format!(
-                "the label {:?} says {}, but the figures are those of {}, which says {}",
-                found.label,
-                found.contradiction.text_says,
-                known.name,
-                found.contradiction.name_says
-            );
+            let sentence = match found.contradiction.kind {
+                ContradictionKind::NamesAnother => format!(
+                    "the label {:?} is the name of another dataset; the figures are those of {}",
+                    found.label, known.name
+                ),
+                _ => format!(
+                    "the label {:?} says {}, but the figures are those of {}, which says {}",
+                    found.label,
+                    found.contradiction.text_says,
+                    known.name,
+                    found.contradiction.name_says
+                ),
+            };
             self.finding(&LABEL_OF_ANOTHER, sentence)
                 .with(self.says(found.line, &found.label))
                 .with(self.dataset(found.dataset, &known.name))
         })
     }
 
-    /// What was changed in a block after ministat printed it; what was only left out is no fault.
-    fn printing(&self, block: &ReadmeBlock, backing: &BlockBacking) -> Option<Finding> {
+    /// What was changed in a block after ministat printed it, beside the rows in the lines `known`; what was only left
+    /// out is no fault.
+    fn printing(
+        &self,
+        block: &ReadmeBlock,
+        backing: &BlockBacking,
+        known: &[usize],
+    ) -> Option<Finding> {
         let Printing::Departs(departures) = self.index.printing(&block.block, backing)? else {
             return None;
         };
-        let altered = departures.iter().find(|departure| {
+        let is_altered = |departure: &&Departure| {
             matches!(
                 departure.kind,
                 DepartureKind::PlotAltered
                     | DepartureKind::Glued
                     | DepartureKind::FiguresAltered
                     | DepartureKind::Other
-            )
-        });
-        let departure = altered?;
-        let sentence = format!(
-            "a block is not as ministat prints it from its datasets: {}",
-            departure.kind.as_str()
-        );
+            ) && !known.contains(&departure.line)
+        };
+        let altered: Vec<&Departure> = departures.iter().filter(is_altered).collect();
+        let departure = *altered.first()?;
         let text = |line: &Option<String>| line.clone().unwrap_or_else(|| "(nothing)".into());
+        // More than one line may be what another version of ministat prints.
+        let (rule, sentence) = match &*altered {
+            [only] if only.kind == DepartureKind::FiguresAltered => (
+                &ROW_NOT_DERIVED,
+                "a comparison has other figures than its datasets give".to_owned(),
+            ),
+            _ => (
+                &BLOCK_ALTERED,
+                format!(
+                    "a block is not as ministat prints it from its datasets: {}",
+                    departure.kind.as_str()
+                ),
+            ),
+        };
         let finding = self
-            .finding(&BLOCK_ALTERED, sentence)
+            .finding(rule, sentence)
             .with(self.says(departure.line, text(&departure.published)))
             .with(self.also_says(departure.line, text(&departure.printed)));
         Some(finding)
@@ -284,8 +378,38 @@ impl Text<'_> {
         Some(finding)
     }
 
+    fn broken_links(&self) -> Vec<Finding> {
+        let mut said = HashSet::new();
+        let links = self.readme.links.iter();
+        let broken = links.filter_map(|link| {
+            let broken = self.targets.broken(&self.place, link)?;
+            if !said.insert(&link.target) {
+                return None;
+            }
+            let there = broken
+                .alike
+                .map_or_else(String::new, |path| format!("; there is {}", path.display()));
+            let sentence = format!("a link leads to {}, which is not there{there}", link.target);
+            let finding = self
+                .finding(&BROKEN_LINK, sentence)
+                .with(self.says(link.line, &link.target));
+            Some(match broken.alike {
+                Some(path) => {
+                    let says = path.display().to_string();
+                    finding.with(Evidence::derived(&self.tree.root.join(path), None, says))
+                }
+                None => finding,
+            })
+        });
+        broken.collect()
+    }
+
     fn links(&self) -> impl Iterator<Item = Finding> {
-        let found = link_contradictions(self.readme);
+        let has_links = self.readme.links.iter().any(|link| !link.is_image);
+        let datasets = self.datasets.iter().filter(|_| has_links);
+        let files = datasets.filter(|known| known.place == self.place);
+        let files: Vec<&str> = files.map(|known| known.name.as_str()).collect();
+        let found = link_contradictions(self.readme, &files);
         found.into_iter().map(|found| {
             let link = &found.link;
             let sentence = format!(
@@ -314,14 +438,62 @@ impl Text<'_> {
     fn claims(&self) -> impl Iterator<Item = Finding> {
         let found = unsupported_claims(self.readme);
         found.into_iter().map(|found| {
-            let sentence = format!(
-                "{:?} comes out of no row and no comparison; the nearest is {}",
-                found.claim.text, found.nearest
-            );
-            self.finding(&TEXT_NOT_OF_TABLE, sentence)
+            let (rule, what) = if found.is_misprint {
+                (&ROW_NOT_DERIVED, "is but for one digit")
+            } else {
+                (
+                    &TEXT_NOT_OF_TABLE,
+                    "comes out of no row and no comparison; the nearest is",
+                )
+            };
+            let sentence = format!("{:?} {what} {}", found.claim.text, found.nearest);
+            self.finding(rule, sentence)
                 .with(self.says(found.claim.line, &found.claim.text))
                 .with(self.also_says(found.claim.line, found.nearest.to_string()))
         })
+    }
+
+    fn tables(&self) -> impl Iterator<Item = Finding> {
+        let found = table_contradictions(self.readme);
+        found.into_iter().map(|found| {
+            let sentence = format!(
+                "two tables do not agree about {} of {}",
+                found.column, found.row
+            );
+            self.finding(&TEXT_NOT_OF_TABLE, sentence)
+                .with(self.says(found.line, &found.text))
+                .with(self.also_says(found.other_line, &found.other_text))
+        })
+    }
+
+    /// Numbers in tables against the datasets of the text's folder, and of those that it links to.
+    fn cells(&self) -> Vec<Finding> {
+        if self.readme.tables.is_empty() {
+            return Vec::new();
+        }
+        let mut places = linked_places(&self.place, &self.readme.links);
+        places.insert(self.place.clone());
+        let of_places = self
+            .datasets
+            .iter()
+            .filter(|known| places.contains(&known.place));
+        let figures = of_places.flat_map(|known| {
+            let values = known.values;
+            let average = values.iter().sum::<f64>() / values.len() as f64;
+            let ends = values.iter().copied();
+            let medians = medians(values).into_iter().flatten();
+            medians.chain(ends).chain([average])
+        });
+        let known: Vec<f64> = figures.filter(|figure| figure.is_finite()).collect();
+        let found = misprinted_cells(self.readme, &known).into_iter();
+        found
+            .map(|found| {
+                let sentence = format!("{:?} is but for one digit {}", found.text, found.figure);
+                self.finding(&ROW_NOT_DERIVED, sentence)
+                    .with(self.says(found.line, &found.text))
+                    .with(self.also_says(found.line, found.figure.to_string()))
+            })
+            .collect()
     }
 }
 

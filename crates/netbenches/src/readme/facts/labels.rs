@@ -1,10 +1,8 @@
-//! Labels against the datasets that back their rows, and texts of links against what they lead to.
+//! Labels against the datasets that back their rows.
 
 use std::collections::BTreeSet;
 
-use super::super::{
-    BlockBacking, DatasetIndex, Link, PublishedReadme, ReadmeBlock, TextLine, plain_spaces,
-};
+use super::super::{BlockBacking, DatasetIndex, ReadmeBlock, TextLine, plain_spaces};
 use super::words::{
     Contradiction, ContradictionKind, Level, contradiction, family, has_negation, patches, telling,
     tokens,
@@ -22,15 +20,6 @@ pub struct LabelContradiction {
     /// The dataset that backs the row, by its position in the index.
     pub dataset: usize,
     /// What they disagree about.
-    pub contradiction: Contradiction,
-}
-
-/// A link whose text and target cannot both be right.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinkContradiction {
-    /// The link.
-    pub link: Link,
-    /// What its text and the name of the file disagree about.
     pub contradiction: Contradiction,
 }
 
@@ -146,8 +135,12 @@ fn exchanged(rows: &[Row], place: &str) -> Vec<LabelContradiction> {
     let mut found: Vec<LabelContradiction> = Vec::new();
     for (index, one) in rows.iter().enumerate() {
         for other in &rows[index + 1..] {
-            if one.name != other.name && are_exchanged(one, other, place) {
-                for (row, whose) in [(one, other), (other, one)] {
+            let [a, b] = [one, other].map(|row| (row.label.as_str(), row.name));
+            if one.name != other.name
+                && let Some([word, other_word]) = exchanged_words(a, b, place)
+            {
+                let both = [(one, &word, &other_word), (other, &other_word, &word)];
+                for (row, says, should_say) in both {
                     found.push(LabelContradiction {
                         row: row.row,
                         line: row.line,
@@ -155,8 +148,8 @@ fn exchanged(rows: &[Row], place: &str) -> Vec<LabelContradiction> {
                         dataset: row.position,
                         contradiction: Contradiction {
                             kind: ContradictionKind::Exchanged,
-                            text_says: row.label.clone(),
-                            name_says: whose.label.clone(),
+                            text_says: says.clone(),
+                            name_says: should_say.clone(),
                         },
                     });
                 }
@@ -167,28 +160,34 @@ fn exchanged(rows: &[Row], place: &str) -> Vec<LabelContradiction> {
     found
 }
 
-fn are_exchanged(one: &Row, other: &Row, place: &str) -> bool {
+/// Of two texts, each with a name, where either says what the other's name says: a word that the first
+/// says and the second's name has, and the same the other way round.
+pub(super) fn exchanged_words(
+    one: (&str, &str),
+    other: (&str, &str),
+    place: &str,
+) -> Option<[String; 2]> {
+    let ((one_text, one_name), (other_text, other_name)) = (one, other);
+    let texts = [one_text, other_text, one_name, other_name, place];
     // A patch that one label names and the other row's dataset has.
-    let (label, other_label) = (patches(&one.label), patches(&other.label));
-    let (name, other_name) = (patches(one.name), patches(other.name));
-    if label.difference(&other_label).count() + other_label.difference(&label).count() > 0 {
-        return label != name && (&label, &other_label) == (&other_name, &name);
+    let [label, other_label, name, other_name, _] = texts.map(patches);
+    if label != other_label {
+        let is_exchanged = label != name && (&label, &other_label) == (&other_name, &name);
+        let listed = |patches: BTreeSet<String>| match patches.is_empty() {
+            true => "nothing of a patch".to_owned(),
+            false => patches.into_iter().collect::<Vec<_>>().join(", "),
+        };
+        return is_exchanged.then(|| [label, other_label].map(listed));
     }
-    let (label, other_label) = (telling(&one.label), telling(&other.label));
-    let (name, other_name) = (telling(one.name), telling(other.name));
+    let [label, other_label, name, other_name, _] = texts.map(telling);
     let [label, other_label] = apart(label, other_label);
     let [name, other_name] = apart(name, other_name);
-    let straight: Vec<&String> = label.intersection(&name).collect();
-    let straight_other: Vec<&String> = other_label.intersection(&other_name).collect();
+    if !label.is_disjoint(&name) || !other_label.is_disjoint(&other_name) {
+        return None;
+    }
     let cross: Vec<&String> = label.intersection(&other_name).collect();
     let cross_other: Vec<&String> = other_label.intersection(&name).collect();
-    if !straight.is_empty()
-        || !straight_other.is_empty()
-        || cross.is_empty()
-        || cross_other.is_empty()
-    {
-        return false;
-    }
+    let words = [*cross.first()?, *cross_other.first()?].map(Clone::clone);
     // What is on where the drop of it is off is no contradiction.
     let is_switch = |token: &&String| {
         matches!(Level::of(token), Some(Level::Switch(_))) || *token == "0" || *token == "1"
@@ -197,7 +196,6 @@ fn are_exchanged(one: &Row, other: &Row, place: &str) -> bool {
         .into_iter()
         .chain(cross_other)
         .all(|token| is_switch(&token));
-    let texts = [&one.label, &other.label, one.name, other.name, place];
     let may_be_negated = texts.iter().any(|text| {
         let without_levels: Vec<String> = tokens(text)
             .into_iter()
@@ -205,7 +203,7 @@ fn are_exchanged(one: &Row, other: &Row, place: &str) -> bool {
             .collect();
         has_negation(&without_levels)
     });
-    !(only_switches && may_be_negated)
+    (!(only_switches && may_be_negated)).then_some(words)
 }
 
 /// What each of two sets has and the other has not.
@@ -213,25 +211,9 @@ fn apart(one: BTreeSet<String>, other: BTreeSet<String>) -> [BTreeSet<String>; 2
     [&one - &other, &other - &one]
 }
 
-/// Links whose text names another dataset than the file they lead to.
-///
-/// Silent on images, whose text describes what is seen, and on what leads out of the archive.
-pub fn link_contradictions(readme: &PublishedReadme) -> Vec<LinkContradiction> {
-    let contradicts = |link: &Link| {
-        // A page on many datasets is named after none of them.
-        let name = link.file_name().filter(|name| !name.ends_with(".md"))?;
-        Some(LinkContradiction {
-            link: link.clone(),
-            contradiction: contradiction(&link.text, name)?,
-        })
-    };
-    let links = readme.links.iter().filter(|link| !link.is_image);
-    links.filter_map(contradicts).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::super::Candidate;
+    use super::super::super::{Candidate, PublishedReadme};
     use super::*;
 
     const LOW: [f64; 3] = [1.0, 3.0, 2.0];
@@ -338,29 +320,6 @@ mod tests {
             "## IPv6\nhere:",
         ] {
             assert_eq!(found(above, labels, names), [], "{above}");
-        }
-    }
-
-    #[test]
-    fn a_links_text_is_held_against_its_target() {
-        let links = |text: &str| {
-            let readme = PublishedReadme::parse(text.as_bytes());
-            let found = link_contradictions(&readme).into_iter();
-            found
-                .map(|found| (found.link.line, found.contradiction.kind))
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(
-            links("\n- [r368287: inet4](bench.r368606.inet4.pmc.svg)"),
-            [(2, ContradictionKind::Revision)]
-        );
-        for right in [
-            "[simple_tx=0, prefetch=1](a/bench.simple_tx_off_prefetch_on.pmc.svg)",
-            "![r368287](r368606.png)",
-            "[IPv6](https://example.org/ipv4)",
-            "[IPv6](../inet4/README.md)",
-        ] {
-            assert_eq!(links(right), [], "{right}");
         }
     }
 }

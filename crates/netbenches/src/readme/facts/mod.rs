@@ -5,14 +5,17 @@
 
 mod figures;
 mod labels;
+mod links;
 mod masks;
 mod title;
 mod words;
 
-pub use figures::{UnsupportedClaim, unsupported_claims};
-pub use labels::{
-    LabelContradiction, LinkContradiction, label_contradictions, link_contradictions,
+pub use figures::{
+    MisprintedCell, TableContradiction, UnsupportedClaim, misprinted_cells, table_contradictions,
+    unsupported_claims,
 };
+pub use labels::{LabelContradiction, label_contradictions};
+pub use links::{LinkContradiction, link_contradictions};
 pub use masks::{MaskContradiction, MaskProblem, mask_contradictions};
 pub use title::{TitleContradiction, title_contradiction};
-pub use words::{Contradiction, ContradictionKind, contradiction};
+pub use words::{Contradiction, ContradictionKind, contradiction, names_place};

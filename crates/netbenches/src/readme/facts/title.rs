@@ -70,21 +70,27 @@ pub fn title_contradiction(
         return None;
     }
     let title_tokens = tokens(&title.text);
+    // `queue number` is about `num_queues`.
+    let is_in_title = |word: &str| title_tokens.iter().any(|said| is_same_word(said, word));
     let topic = topic(&folder);
     let mut varied = BTreeSet::new();
     for setting in labels.iter().flat_map(|label| settings(label)) {
-        let is_of_folder = setting.key.iter().any(|word| {
-            word.len() >= WORD_LETTERS_MIN && topic.contains(word) && !title_tokens.contains(word)
-        });
-        if is_of_folder {
+        let is_of_folder = setting
+            .key
+            .iter()
+            .any(|word| word.len() >= WORD_LETTERS_MIN && topic.contains(word));
+        let is_said = setting
+            .key
+            .iter()
+            .any(|word| word.len() >= WORD_LETTERS_MIN && is_in_title(word));
+        if is_of_folder && !is_said {
             varied.insert(setting.key.join("_"));
         }
     }
-    let is_in_title = |word: &String| title_tokens.contains(word);
     if varied.is_empty()
         && topic.contains('.')
         && variable(topic) == Some(topic)
-        && !tokens(topic).iter().any(is_in_title)
+        && !tokens(topic).iter().any(|word| is_in_title(word))
     {
         varied.insert(topic.to_owned());
     }
@@ -93,6 +99,16 @@ pub fn title_contradiction(
         factors: factors.into_iter().map(str::to_owned).collect(),
         varied: varied.into_iter().collect(),
     })
+}
+
+/// Whether two words are one, or the one begins with the other: `queue` and `queues`.
+fn is_same_word(one: &str, other: &str) -> bool {
+    let (short, long) = if one.len() < other.len() {
+        (one, other)
+    } else {
+        (other, one)
+    };
+    short == long || short.len() >= WORD_LETTERS_MIN && long.starts_with(short)
 }
 
 /// The folder of the topic: the one that holds the results' folder, or the last.
@@ -187,6 +203,13 @@ mod tests {
                 LABELS,
                 "hyperthreading",
                 "a",
+            ),
+            // In other words.
+            (
+                "Impact of the queue number (with iflib.tx_abdicate)",
+                ["1.pps", "4.pps"],
+                "hw.igb.num_queues",
+                "1.pps",
             ),
             // Both are named.
             (

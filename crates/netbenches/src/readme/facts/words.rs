@@ -28,6 +28,8 @@ pub enum ContradictionKind {
     Level,
     /// A level as a share: `(25%)` against `50p`.
     Share,
+    /// A word: `stateless` against `stateful`.
+    Word,
     /// The text is the name of another dataset in the folder.
     NamesAnother,
     /// Two rows have each other's label.
@@ -93,6 +95,27 @@ pub fn contradiction(text: &str, name: &str) -> Option<Contradiction> {
             );
         }
     }
+    for (one, other) in [(true, false), (false, true)] {
+        if says_state(&said_tokens, one)
+            && !says_state(&said_tokens, other)
+            && says_state(&named, other)
+            && !says_state(&named, one)
+        {
+            let word = |is_stateful| if is_stateful { "stateful" } else { "stateless" };
+            return found(
+                ContradictionKind::Word,
+                word(one).into(),
+                word(other).into(),
+            );
+        }
+    }
+    if let Some((key, said, says)) = switched(&said_tokens, &named) {
+        return found(
+            ContradictionKind::Level,
+            format!("{key} {said}"),
+            format!("{key} {says}"),
+        );
+    }
     let mut shares = named.iter().filter_map(|token| share(token));
     if let (Some(said), Some(named), None) = (only_percentage(&text), shares.next(), shares.next())
         && said != named
@@ -104,6 +127,59 @@ pub fn contradiction(text: &str, name: &str) -> Option<Contradiction> {
         );
     }
     None
+}
+
+/// Whether one of the words is that of a firewall's rules that keep states, or of those that keep none.
+fn says_state(words: &[String], is_stateful: bool) -> bool {
+    words.iter().any(|word| match word.as_str() {
+        "stateful" | "statefull" => is_stateful,
+        "stateless" => !is_stateful,
+        _ => false,
+    })
+}
+
+/// A word that is behind by one position of a switch in the text and by the other in the name.
+fn switched<'a>(text: &'a [String], name: &'a [String]) -> Option<(&'a str, &'a str, &'a str)> {
+    if has_negation(&without_switches(text)) || has_negation(&without_switches(name)) {
+        return None;
+    }
+    text.windows(2).find_map(|pair| {
+        let [key, said] = pair else { return None };
+        let is_key = key.len() >= KEY_LETTERS_MIN && Level::of(key).is_none();
+        let said_level = Level::of(said).filter(|level| matches!(level, Level::Switch(_)))?;
+        let says = value_in(name, std::slice::from_ref(key))?;
+        let is_other = is_key
+            && matches!(Level::of(says), Some(Level::Switch(_)))
+            && value_in(text, std::slice::from_ref(key)) == Some(said)
+            && Level::of(says).is_some_and(|level| level.excludes(said_level));
+        is_other.then_some((key.as_str(), said.as_str(), says.as_str()))
+    })
+}
+
+fn without_switches(words: &[String]) -> Vec<String> {
+    let words = words.iter().filter(|word| Level::of(word).is_none());
+    words.cloned().collect()
+}
+
+/// The words of a text that the name of a file may be called after, with one word for each address family.
+pub(super) fn said_words(text: &str) -> BTreeSet<String> {
+    let words = tokens(text).into_iter().map(|word| match word.as_str() {
+        "inet" | "ipv4" => "inet4".to_owned(),
+        "ipv6" => "inet6".to_owned(),
+        "statefull" => "stateful".to_owned(),
+        _ => word,
+    });
+    let is_telling = |word: &String| match word.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => word.len() > 2,
+        false => word.len() > 1,
+    };
+    words.filter(is_telling).collect()
+}
+
+/// Whether a word is one of a name's; long ones may be parts of one.
+pub(super) fn names_word(name: &BTreeSet<String>, word: &str) -> bool {
+    let may_be_part = word.len() >= KEY_LETTERS_MIN;
+    name.contains(word) || may_be_part && name.iter().any(|named| named.contains(word))
 }
 
 /// The words of a text in lower case: runs of letters and digits.
@@ -283,6 +359,17 @@ fn only_percentage(text: &str) -> Option<u32> {
     percentages.next().is_none().then_some(first)
 }
 
+/// Whether a text has a word that the label of one place has, and that of the other has not.
+pub fn names_place(text: &str, place: &str, other: &str) -> bool {
+    let words = said_words(text);
+    let label = |place: &str| said_words(place.rsplit('/').next().unwrap_or_default());
+    let other = label(other);
+    let mut telling = label(place)
+        .into_iter()
+        .filter(|word| !names_word(&other, word));
+    telling.any(|word| names_word(&words, &word))
+}
+
 /// The words that tell a text from another, with one word for each level of a switch.
 pub(super) fn telling(text: &str) -> BTreeSet<String> {
     let one_word = |token: String| match Level::of(&token) {
@@ -296,7 +383,7 @@ pub(super) fn telling(text: &str) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ContradictionKind::{AddressFamily, Level as Factor, Patch, Revision, Share};
+    use ContradictionKind::{AddressFamily, Level as Factor, Patch, Revision, Share, Word};
 
     fn kind(text: &str, name: &str) -> Option<ContradictionKind> {
         contradiction(text, name).map(|found| found.kind)
@@ -323,9 +410,26 @@ mod tests {
                 "tx_reclaim_thresh_50p",
                 Share,
             ),
+            ("pf-statefull: inet", "pf-stateless.inet4", Word),
+            ("simple_tx and prefetch off", "prefetch_on.pps", Factor),
         ] {
             assert_eq!(kind(text, name), Some(expected), "{text} {name}");
         }
+    }
+
+    #[test]
+    fn a_place_is_named_by_a_word_that_only_its_label_has() {
+        let (here, there) = (
+            "t/results/fbsd13-r368606.D27401",
+            "t/results/fbsd13-r368287.D27401",
+        );
+        assert!(names_place("r368287: inet4", there, here));
+        assert!(!names_place("D27401: inet4", there, here));
+        assert!(!names_place(
+            "fbsd11.1",
+            "t/results/fbsd11.1",
+            "t/results/fbsd11.1-yandex"
+        ));
     }
 
     #[test]
@@ -351,6 +455,9 @@ mod tests {
             ("num_queues=4 (of 8)", "num_queues.8"),
             ("ix.rxd=32K", "rxd.32768"),
             ("thresh=256 (25%)", "thresh_25p"),
+            ("stateless and stateful", "stateful"),
+            ("prefetch off", "disable_prefetch_on"),
+            ("without prefetch on", "prefetch_off"),
             ("better by 25% or 50%", "thresh_50p"),
             ("off", "on"),
             ("Unit:\u{202f}pps", ""),

@@ -238,3 +238,37 @@ fn throughputs_are_held_against_the_searches_that_found_them() {
     );
     assert_eq!(found(&sample), [""; 0]);
 }
+
+#[test]
+fn a_table_may_have_the_upper_median_of_an_even_number() {
+    let sample = Sample::sound();
+    sample.publish(&[("off", &OFF[..4]), ("on", &ON)]);
+    let table = |sample: &Sample, median: u64| {
+        let rows = format!("#index median minimum maximum\noff {median} 1001000 1005000\n");
+        sample.write("gnuplot.data", rows);
+        let found = sample.found().into_iter();
+        found.filter(|found| found.starts_with("L114")).count()
+    };
+    // Of 1001, 1003, 1004 and 1005.
+    assert_eq!(table(&sample, 1_003_500), 0);
+    assert_eq!(table(&sample, 1_004_000), 0);
+    assert_eq!(table(&sample, 1_003_000), 1);
+}
+
+#[test]
+fn a_table_may_show_another_folder_that_the_text_names() {
+    let sample = Sample::sound();
+    let old = OFF.map(|rate| rate - 200_000);
+    let values: String = old.iter().map(|value| format!("{value}\n")).collect();
+    sample.write("../fbsd14.r1/off.pps", values);
+    sample.write(
+        "old.data",
+        "#index median minimum maximum\noff 803000 801000 805000\n",
+    );
+    let altered = "L114\npublished old.data:2: 803000 801000 805000\nderived off.pps: 1003000 1001000 1005000";
+    assert_eq!(sample.found(), [altered]);
+    for names in ["[old](../fbsd14.r1/)", "old.data is that of fbsd14.r1"] {
+        sample.text(names, &[("off", &OFF), ("on", &ON)]);
+        assert_eq!(sample.found(), [""; 0], "{names}");
+    }
+}
