@@ -3,6 +3,7 @@
 
 mod equilibrium;
 mod files;
+mod lab;
 mod links;
 mod logs;
 mod numbers;

@@ -13,7 +13,7 @@ use fwdlab_sys::parallel::{FEW, parallel};
 use crate::datasets::place;
 use crate::lint::{
     BLOCK_ALTERED, LABEL_OF_ANOTHER, LINK_OF_ANOTHER, MASKS_DISAGREE, ROW_NOT_DERIVED,
-    ROW_NOT_FOUND, ROW_OF_ANOTHER_FOLDER, TEXT_NOT_OF_TABLE,
+    ROW_NOT_FOUND, ROW_OF_ANOTHER_FOLDER, TEXT_NOT_OF_DATA, TEXT_NOT_OF_TABLE,
 };
 use crate::readme::facts::{
     ContradictionKind, label_contradictions, link_contradictions, mask_contradictions,
@@ -25,6 +25,7 @@ use crate::readme::{
 };
 use crate::{ArchiveTree, Content, Outcome, TreeDataset};
 
+use super::lab::{Contradicted, contradicted};
 use super::links::{LinkTargets, linked_places};
 
 /// Offered loads of two arms that lie further apart than this may be what their effect is of.
@@ -83,6 +84,7 @@ impl Text<'_> {
         findings.extend(self.broken_links());
         findings.extend(self.links());
         findings.extend(self.masks());
+        findings.extend(self.lab());
         findings.extend(self.claims());
         findings.extend(self.cells());
         findings.extend(self.tables());
@@ -433,6 +435,25 @@ impl Text<'_> {
                 .with(self.says(found.line, &found.text))
                 .with(self.also_says(found.other_line, &found.other_text))
         })
+    }
+
+    /// What is said of the laboratory, in the text that lies in a folder of results.
+    fn lab(&self) -> Vec<Finding> {
+        let folders = &self.tree.folders;
+        let parent = self.path.parent().unwrap_or(Path::new(""));
+        let own = folders.binary_search_by(|folder| folder.path.as_path().cmp(parent));
+        let Ok(own) = own else {
+            return Vec::new();
+        };
+        let folder = &folders[own];
+        let found = contradicted(self.tree, folder, self.readme).into_iter();
+        let finding = |found: Contradicted<'_>| {
+            let sentence = format!("the text says {}, the data {}", found.says, found.data_says);
+            self.finding(&TEXT_NOT_OF_DATA, sentence)
+                .with(self.says(found.line.line, &found.line.text))
+                .with(self.also_says(found.line.line, found.data_says))
+        };
+        found.map(finding).collect()
     }
 
     fn claims(&self) -> impl Iterator<Item = Finding> {

@@ -7,6 +7,7 @@ mod figures;
 mod labels;
 mod links;
 mod masks;
+mod statements;
 mod title;
 mod words;
 
@@ -17,5 +18,6 @@ pub use figures::{
 pub use labels::{LabelContradiction, label_contradictions};
 pub use links::{LinkContradiction, link_contradictions};
 pub use masks::{MaskContradiction, MaskProblem, mask_contradictions};
+pub use statements::{Statement, driver_names, statements};
 pub use title::{TitleContradiction, title_contradiction};
 pub use words::{Contradiction, ContradictionKind, contradiction, names_place};

@@ -314,6 +314,76 @@ fn figures_in_a_table_are_those_of_the_datasets() {
 }
 
 #[test]
+fn what_the_text_says_of_the_laboratory_is_held_against_the_data() {
+    let sample = Sample::sound();
+    let info = "IMAGE=\"\" CFG=\"KEY\" PKTGEN=\"\" UNAME=\"FreeBSD hp 12.0-CURRENT FreeBSD 12.0-CURRENT r335286M  amd64\"";
+    for key in ["off", "on"] {
+        sample.write(&format!("RAW/bench.{key}.info"), info.replace("KEY", key));
+        let set = format!("../../configs/{key}/etc");
+        sample.write(
+            &format!("{set}/rc.conf"),
+            "ifconfig_igb0=\"inet 1.2.3.4/24\"\nharvest_mask=\"351\"\n",
+        );
+        sample.write(
+            &format!("{set}/sysctl.conf"),
+            "net.inet.ip.redirect=0\ndev.igb.0.iflib.tx_abdicate=1\n",
+        );
+    }
+    let lab = |lines: &str| {
+        sample.text("", &[("off", &OFF), ("on", &ON)]);
+        sample.edit("README.md", |text| {
+            text.replacen("\n\n", &format!("\n\nLab:\n{lines}\n"), 1)
+        });
+        let found = sample.lint().into_iter();
+        found
+            .map(|found| format!("{} {}", found.rule.code, found.sentence))
+            .collect::<Vec<_>>()
+    };
+    let right = "- FreeBSD 12-head r335286\n- 2000 flows of smallest UDP packets\n- Traffic load at 3 Mpps\n\
+                 - harvest.mask=351\n- net.inet.ip.redirect=0\n- dev.igb.X.iflib.tx_abdicate=1\n- e1000 / igb driver\n\
+                 - hw.igb.rx_process_limit=-1";
+    assert_eq!(lab(right), [""; 0]);
+    for (wrong, sentence) in [
+        (
+            "- FreeBSD 12-head r335268",
+            "the text says r335268, the data r335286, by the .info of the runs",
+        ),
+        (
+            "- 5000 flows of UDP",
+            "the text says 5000 flows, the data 2000 flows, by the senders' commands",
+        ),
+        (
+            "- Traffic load at 1.448 Mpps",
+            "the text says 1448000 pps offered, the data 3000000 to 3000000 pps, by the senders' logs",
+        ),
+        (
+            "- harvest.mask=511",
+            "the text says harvest.mask=511, the data harvest.mask=351, by all configuration sets",
+        ),
+        (
+            "- dev.igb.X.iflib.tx_abdicate=0",
+            "the text says dev.igb.x.iflib.tx_abdicate=0, the data dev.igb.x.iflib.tx_abdicate=1, by all \
+             configuration sets",
+        ),
+        (
+            "- ixl driver",
+            "the text says the driver ixl, the data ports of igb, by the configuration sets",
+        ),
+    ] {
+        assert_eq!(lab(wrong), [format!("L306 {sentence}")], "{wrong}");
+    }
+    // What is varied, and what a set leaves to the system, is not held against the text.
+    sample.write(
+        "../../configs/on/etc/sysctl.conf",
+        "net.inet.ip.redirect=1\n",
+    );
+    assert_eq!(
+        lab("- net.inet.ip.redirect=1\n- dev.igb.X.iflib.tx_abdicate=0"),
+        [""; 0]
+    );
+}
+
+#[test]
 fn a_mask_that_is_printed_in_two_ways_is_found() {
     let sample = Sample::sound();
     let key = "kern.random.harvest.mask";
