@@ -59,13 +59,17 @@ fn look_at(
             if !seen.insert(canonical.clone()) {
                 continue;
             }
-            let refused = if is_results(&path) {
+            let refused = if is_run(&path) {
                 None
             } else {
+                // A folder of imported results may lie in another.
                 match subfolders(&path) {
                     Ok(inside) => {
                         waiting.extend(inside);
-                        continue;
+                        if !is_imported(&path) {
+                            continue;
+                        }
+                        None
                     }
                     Err(error) => Some(error),
                 }
@@ -104,7 +108,11 @@ pub(crate) fn not_results(folder: &Path) -> ArchiveError {
 /// Whether a folder is a results directory, of fwdlab or imported.
 #[must_use]
 pub fn is_results(folder: &Path) -> bool {
-    folder.join(layout::RESOLVED).is_file() || is_imported(folder)
+    is_run(folder) || is_imported(folder)
+}
+
+fn is_run(folder: &Path) -> bool {
+    folder.join(layout::RESOLVED).is_file()
 }
 
 /// Whether a folder holds imported results.
@@ -143,6 +151,21 @@ mod tests {
         };
         assert_eq!(search(5), (true, 1));
         assert_eq!(search(4), (false, 0));
+        // Imports lie in each other, runs do not.
+        for (folder, name) in [
+            ("c", layout::IMPORTED),
+            ("c/d", layout::IMPORTED),
+            ("a/b/run/e", layout::IMPORTED),
+        ] {
+            fs::create_dir_all(root.path().join(folder)).unwrap();
+            fs::write(root.path().join(folder).join(name), "").unwrap();
+        }
+        let found = find(&[root.path()]).unwrap();
+        let found: Vec<&Path> = found
+            .iter()
+            .map(|found| found.path.strip_prefix(root.path()).unwrap())
+            .collect();
+        assert_eq!(found, ["c", "c/d", "a/b/run"].map(Path::new));
         let none = ArchiveError::NotResults {
             dir: "/".into(),
             below: Vec::new(),

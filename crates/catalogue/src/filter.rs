@@ -75,6 +75,15 @@ pub(crate) struct Conditions {
 }
 
 impl Filter {
+    /// The same whatever the date is.
+    pub(crate) fn without_dates(&self) -> Self {
+        Self {
+            since: None,
+            until: None,
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn conditions(&self, of_variants: bool) -> Conditions {
         let mut conditions = Conditions {
             sql: "TRUE".to_owned(),

@@ -13,8 +13,8 @@ impl Entry {
     /// What the catalogue takes of a folder of imported results: an entry for each system that was
     /// measured there, in the order of its first variant.
     ///
-    /// Observations are what the logs give as the archive reckons them, and what was published where no
-    /// logs are there. Runs that were profiled are left out.
+    /// Observations are those that count ([`imported_observations`]); a folder without any has an entry too, so that it
+    /// is listed.
     pub(crate) fn of_imported(results: &ImportedResults, runs: &[ImportedRun]) -> Vec<Self> {
         let mut systems: Vec<(System<'_>, Vec<&ImportedVariant>)> = Vec::new();
         for variant in &results.variants {
@@ -38,7 +38,8 @@ impl Entry {
             let most = variants
                 .iter()
                 .map(|variant| variant.observations.len())
-                .max();
+                .max()
+                .unwrap_or(0);
             Self {
                 kind: "imported",
                 topic: results
@@ -58,18 +59,21 @@ impl Entry {
                 lab: None,
                 lab_kind: None,
                 regime: None,
-                blocks: u32::try_from(most.unwrap_or(0)).unwrap_or(u32::MAX),
+                blocks: u32::try_from(most).unwrap_or(u32::MAX),
                 is_finished: true,
-                verdict: None,
+                verdict: (most == 0).then(|| "no observations that count".to_owned()),
                 variants,
             }
         };
+        if systems.is_empty() {
+            systems.push((System::default(), Vec::new()));
+        }
         systems.into_iter().map(entry).collect()
     }
 }
 
 /// What was measured: a kernel that was patched may be called as before, but is of another image.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct System<'a> {
     uname: Option<&'a str>,
     image: Option<&'a str>,
@@ -228,6 +232,22 @@ mod tests {
         assert_eq!(rates(first), [(1, 1.0, Some(9.0)), (2, 2.0, Some(9.0))]);
         assert_eq!(rates(second), [(1, 3.5, None), (2, 4.5, None)]);
         assert_eq!((second.date.as_ref(), second.blocks), (None, 2));
+    }
+
+    #[test]
+    fn a_folder_without_observations_has_an_entry_that_says_so() {
+        let results: ImportedResults = serde_json::from_str(
+            r#"{"schema":1,"source":"s","platform":"p","nic":"n","topic":"t","label":"l","title":null,"lab":[],
+            "files":[],"variants":[]}"#,
+        )
+        .unwrap();
+        let entries = Entry::of_imported(&results, &[]);
+        let [entry] = &entries[..] else {
+            panic!("{entries:?}");
+        };
+        assert_eq!((entry.topic.as_str(), entry.label.as_str()), ("t", "l"));
+        assert_eq!(entry.blocks, 0);
+        assert_eq!(entry.verdict.as_deref(), Some("no observations that count"));
     }
 
     #[test]

@@ -16,7 +16,7 @@ const APPLICATION_ID: i32 = 0x6677_646c;
 
 /// Raised when the same tables would be filled with something else; other tables are noticed by
 /// themselves.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 
 /// Where SQLite's header holds [`APPLICATION_ID`].
 const APPLICATION_ID_AT: usize = 68;

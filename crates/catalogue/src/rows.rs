@@ -140,6 +140,27 @@ impl Catalogue {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
+    /// How many results directories a filter would choose if it named no date: nothing says when they were measured.
+    ///
+    /// # Errors
+    /// [`CatalogueError::Index`].
+    pub fn undated(&self, filter: &Filter, of_variants: bool) -> Result<u32, CatalogueError> {
+        if filter.since.is_none() && filter.until.is_none() {
+            return Ok(0);
+        }
+        let conditions = filter.without_dates().conditions(of_variants);
+        let joined = if of_variants {
+            "JOIN variants ON variants.results = results.id JOIN observations ON observations.variant = variants.id"
+        } else {
+            ""
+        };
+        let mut statement = self.connection.prepare(&format!(
+            "SELECT count(DISTINCT path) FROM results {joined} WHERE date IS NULL AND ({})",
+            conditions.sql
+        ))?;
+        Ok(statement.query_row(params_from_iter(conditions.parameters), |row| row.get(0))?)
+    }
+
     /// What could not be read, by path.
     ///
     /// # Errors

@@ -655,3 +655,51 @@ proptest! {
         prop_assert!(is_refused);
     }
 }
+
+#[test]
+fn what_a_date_leaves_out_for_having_none_is_counted() {
+    let shelf = Shelf::new();
+    let import = |label: &str, uname: &str| {
+        let folder = shelf.dir(label);
+        fs::create_dir_all(&folder).unwrap();
+        let results = format!(
+            r#"{{"schema":1,"source":"s","platform":"Atom","nic":"n","topic":"t","label":"{label}","title":null,
+            "lab":[],"files":[],"variants":[{{"name":"x","key":"x","family":"inet","description":{{"uname":{uname}}},
+            "dataset":{{"path":"x.pps","origin":"no-logs","published_pps":[3.5,4.5]}},"flows":null,
+            "frame_size_bytes":null,"settings":{{}}}}]}}"#
+        );
+        fs::write(folder.join("imported.json"), results).unwrap();
+        fs::write(folder.join("runs.jsonl"), "").unwrap();
+    };
+    import(
+        "dated",
+        r#""FreeBSD a 11.1 FreeBSD 11.1 #2 r1: Fri Sep  8 00:32:53 UTC 2017  root@b:/o  amd64""#,
+    );
+    import("undated", "null");
+    // One lies in the folder of another.
+    import("undated/inner", "null");
+    let mut catalogue = Catalogue::in_memory().unwrap();
+    catalogue
+        .refresh(&[shelf.root()], SystemTime::now())
+        .unwrap();
+    let undated = |filter: &Filter| [false, true].map(|of| catalogue.undated(filter, of).unwrap());
+    let all = Filter::default();
+    assert_eq!(catalogue.results(&all).unwrap().len(), 3);
+    assert_eq!(undated(&all), [0, 0]);
+    let since = Filter {
+        since: Some("2016".parse().unwrap()),
+        ..Filter::default()
+    };
+    assert_eq!(catalogue.results(&since).unwrap().len(), 1);
+    assert_eq!(undated(&since), [2, 2]);
+    let of_another = Filter {
+        platform: Some("Xeon".to_owned()),
+        ..since.clone()
+    };
+    assert_eq!(undated(&of_another), [0, 0]);
+    let of_inet6 = Filter {
+        family: Some("inet6".to_owned()),
+        ..since
+    };
+    assert_eq!(undated(&of_inet6), [2, 0]);
+}

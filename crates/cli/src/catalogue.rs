@@ -99,6 +99,16 @@ pub(crate) fn open(place: &PlaceArguments) -> anyhow::Result<(Catalogue, Vec<Pro
     Ok((catalogue, problems))
 }
 
+/// Says how many results a date kept from being chosen because they have none.
+pub(crate) fn tell_undated(directories: u32) {
+    let directories = match directories {
+        0 => return,
+        1 => "1 results directory that has no date is".to_owned(),
+        count => format!("{count} results directories that have no date are"),
+    };
+    tell(&format!("{directories} left out by --since or --until"));
+}
+
 /// The exit code beside what could not be read: that is an error only where nothing else was there.
 pub(crate) fn code(catalogue: &Catalogue, problems: &[Problem]) -> anyhow::Result<Code> {
     let nothing_read = catalogue.results(&Filter::default())?.is_empty();

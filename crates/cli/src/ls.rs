@@ -25,7 +25,9 @@ pub(crate) struct LsArguments {
 
 pub(crate) fn ls(arguments: &LsArguments) -> anyhow::Result<Code> {
     let (catalogue, problems) = catalogue::open(&arguments.place)?;
-    let results = catalogue.results(&arguments.filters.filter(None))?;
+    let filter = arguments.filters.filter(None);
+    let results = catalogue.results(&filter)?;
+    catalogue::tell_undated(catalogue.undated(&filter, false)?);
     if !problems.is_empty() {
         let unreadable = counted(problems.len() as u64, "results directory");
         let unreadable = unreadable.replace("directorys", "directories");

@@ -97,6 +97,7 @@ fn rates(
 ) -> anyhow::Result<(Table, String)> {
     let filter: Filter = arguments.filters.filter(Some(&arguments.variants));
     let rates = catalogue.rates(&filter)?;
+    catalogue::tell_undated(catalogue.undated(&filter, true)?);
     let over = arguments.over.map(Over::from);
     if let Some(path) = &arguments.svg {
         let over = over.unwrap_or(Over::Time);
