@@ -146,7 +146,7 @@ impl Summary {
                 .line
                 .map_or_else(String::new, |line| format!(":{line}"));
             let path = file.path.display().to_string();
-            let message = one_line(&problem.message);
+            let message = one_line(&problem.whole());
             let _ = writeln!(text, "  {word}: {}{line}: {message}", one_line(&path));
         }
         let more = problems.count().saturating_sub(PROBLEMS_SHOWN);

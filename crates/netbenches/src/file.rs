@@ -21,7 +21,7 @@ use crate::pktgen_config::PktGenConfig;
 use crate::profile::{CallGraphFacts, FoldedFacts};
 use crate::readme::PublishedReadme;
 use crate::secret::Secret;
-use crate::table::Table;
+use crate::table::{Row, Table};
 
 /// Larger files are not read: nothing of the archive that is read comes near.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -81,6 +81,8 @@ pub enum Skip {
     Picture,
     /// The profiler's own form, which says nothing without the machine's kernel.
     ProfileSamples,
+    /// Called the profiler's samples, and not in its form.
+    NoSamples,
     /// Counters of the DUT, printed by programs of its own.
     DutCounters,
     /// Made of the tables.
@@ -89,6 +91,8 @@ pub enum Skip {
     Program,
     /// A copyright licence.
     Licence,
+    /// What an editor or a file manager leaves beside what it opens.
+    Leftover,
     /// A key, a certificate, or a file that holds one.
     Secret,
     /// It may lead out of the tree, or round in it.
@@ -108,10 +112,12 @@ impl fmt::Display for Skip {
             Self::ProfileSamples => {
                 "the profiler's own form: says nothing without the machine's kernel"
             }
+            Self::NoSamples => "called the profiler's samples, and not in pmcstat's form",
             Self::DutCounters => "counters of the DUT, as programs of its own print them",
             Self::PlotScript => "a script for gnuplot: says nothing that its table does not",
             Self::Program => "a program: nothing is ever run",
             Self::Licence => "a licence",
+            Self::Leftover => "hidden, or left by an editor or a file manager",
             Self::Secret => "a key or certificate: never read further, never copied",
             Self::SymbolicLink => "a symbolic link: not followed",
             Self::NoRegularFile => "no regular file",
@@ -126,8 +132,10 @@ impl fmt::Display for Skip {
 pub struct Problem {
     /// The line where that shows, from 1.
     pub line: Option<usize>,
-    /// What it is, and what to do about it.
+    /// What it is.
     pub message: String,
+    /// What to do for whoever wants the file to be read; what to do about a finding is its rule's to say.
+    pub remedy: Option<String>,
     /// Whether the system did not let it be read, so that nothing is known of what is in it.
     pub is_unreadable: bool,
 }
@@ -137,7 +145,17 @@ impl Problem {
         Self {
             line: None,
             message: message.to_string(),
+            remedy: None,
             is_unreadable: false,
+        }
+    }
+
+    /// What it is, and what to do.
+    #[must_use]
+    pub fn whole(&self) -> String {
+        match &self.remedy {
+            Some(remedy) => format!("{}; {remedy}", self.message),
+            None => self.message.clone(),
         }
     }
 
@@ -151,21 +169,27 @@ impl Problem {
     pub(super) fn at(line: usize, message: impl fmt::Display) -> Self {
         Self {
             line: Some(line),
-            message: message.to_string(),
-            is_unreadable: false,
+            ..Self::new(message)
         }
     }
 }
 
-/// An error of a reader: `line 7: …`, where it knows the line.
+/// An error of a reader: `line 7: …`, where it knows the line, and what to do behind a semicolon.
 impl<E: std::error::Error> From<E> for Problem {
     fn from(error: E) -> Self {
-        let message = error.to_string();
+        let whole = error.to_string();
+        let (message, remedy) = match whole.rsplit_once("; ") {
+            Some((message, remedy)) => (message, Some(remedy.to_owned())),
+            None => (&*whole, None),
+        };
         let with_line = message.strip_prefix("line ").and_then(|rest| {
             let (line, rest) = rest.split_once(": ")?;
             Some(Self::at(line.parse().ok()?, rest))
         });
-        with_line.unwrap_or_else(|| Self::new(message))
+        Self {
+            remedy,
+            ..with_line.unwrap_or_else(|| Self::new(message))
+        }
     }
 }
 
@@ -229,8 +253,13 @@ impl Outcome {
 /// A file that turns out to be of another kind than its name says is an error: names are what the
 /// archive is ordered by.
 pub(super) fn read(root: &Path, path: &Path, kind: FileKind) -> (FileKind, Outcome) {
-    if let Some(skip) = skipped_by_kind(kind) {
-        return (kind, Outcome::Skipped(skip));
+    match skipped_by_kind(kind) {
+        // They tell which run was profiled, if that is what they are.
+        Some(Skip::ProfileSamples) if !holds_samples(&root.join(path)) => {
+            return (kind, Outcome::Skipped(Skip::NoSamples));
+        }
+        Some(skip) => return (kind, Outcome::Skipped(skip)),
+        None => {}
     }
     // Wherever it lies, and before it is opened.
     if Secret::of_name(&path.to_string_lossy()).is_some() {
@@ -282,14 +311,25 @@ fn skipped_by_kind(kind: FileKind) -> Option<Skip> {
         FileKind::PlotScript => Some(Skip::PlotScript),
         FileKind::Program => Some(Skip::Program),
         FileKind::Licence => Some(Skip::Licence),
+        FileKind::Leftover => Some(Skip::Leftover),
         _ => None,
     }
 }
 
+/// Whether a file begins with a record of pmcstat: the magic number is the fourth byte of each, on machines that
+/// store the least byte first, as all are that pmcstat runs on and that the archive has.
+fn holds_samples(path: &Path) -> bool {
+    const MAGIC: u8 = 0xee;
+    let mut header = [0; 4];
+    let opened = Input::file(path, u64::MAX).open_file();
+    opened.is_ok_and(|mut file| file.read_exact(&mut header).is_ok() && header[3] == MAGIC)
+}
+
 fn read_to(text: &mut Vec<u8>, path: &Path) -> Result<(), Problem> {
-    let too_large = || {
-        Problem::new(format_args!(
-            "larger than {} MiB, so no file of the archive's; take it out of the tree",
+    let too_large = || Problem {
+        remedy: Some("take it out of the tree".to_owned()),
+        ..Problem::new(format_args!(
+            "larger than {} MiB, so no file of the archive's",
             FILE_BYTES_MAX >> 20
         ))
     };
@@ -319,8 +359,16 @@ fn content(path: &Path, kind: FileKind, text: &[u8]) -> Result<(FileKind, Conten
         FileKind::Bench(Role::ProfileLog) => profile_log(text)?,
         FileKind::Dataset => Content::Dataset(dataset(text)?),
         FileKind::EquilibriumValues => Content::EquilibriumValues(parse_rates_mbps(text)?),
-        FileKind::Table => Content::Table(Table::parse(text)?),
-        FileKind::Readme => Content::Readme(Box::new(PublishedReadme::parse(text))),
+        FileKind::Table => return table(text),
+        FileKind::Readme => {
+            let readme = PublishedReadme::parse(text);
+            let kind = if readme.is_of_tables() {
+                FileKind::MarkdownTable
+            } else {
+                kind
+            };
+            return Ok((kind, Content::Readme(Box::new(readme))));
+        }
         FileKind::Configuration => {
             let within = path_in_set(path).to_string_lossy().into_owned();
             Content::Configuration(Box::new(ConfigFile::parse(&within, text)))
@@ -329,20 +377,51 @@ fn content(path: &Path, kind: FileKind, text: &[u8]) -> Result<(FileKind, Conten
             Content::PktGenConfiguration(Box::new(PktGenConfig::parse(text)?))
         }
         FileKind::LabConfiguration => Content::LabConfiguration(Box::new(LabConfig::parse(text)?)),
-        FileKind::Unnamed => {
-            // Before the end of 2015 datasets had no ending.
-            let dataset = dataset(text).map_err(|problem| Problem {
-                message: format!("of no known kind, and no dataset: {}", problem.message),
-                ..problem
-            })?;
-            return Ok((FileKind::Dataset, Content::Dataset(dataset)));
-        }
-        FileKind::Bench(Role::Picture | Role::ProfileSamples | Role::DutCounters)
+        FileKind::Unnamed => return unnamed(text),
+        FileKind::MarkdownTable
+        | FileKind::Leftover
+        | FileKind::Bench(Role::Picture | Role::ProfileSamples | Role::DutCounters)
         | FileKind::PlotScript
         | FileKind::Program
-        | FileKind::Licence => unreachable!("left by its kind"),
+        | FileKind::Licence => unreachable!("left by its kind, or known by its content"),
     };
     Ok((kind, content))
+}
+
+/// Rates in Mb/s are below that, so that what is above is in packets per second.
+const MBPS_MAX: f64 = 100_000.0;
+
+/// A table; or a dataset, where each line is a rate in packets per second and nothing else: `prepatch.data`.
+fn table(text: &[u8]) -> Result<(FileKind, Content), Problem> {
+    let table = Table::parse(text)?;
+    let is_rate =
+        |row: &Row| row.keys.is_empty() && matches!(row.numbers[..], [rate] if rate > MBPS_MAX);
+    let is_dataset =
+        table.headings.is_empty() && !table.rows.is_empty() && table.rows.iter().all(is_rate);
+    match dataset(text) {
+        Ok(dataset) if is_dataset => Ok((FileKind::Dataset, Content::Dataset(dataset))),
+        _ => Ok((FileKind::Table, Content::Table(table))),
+    }
+}
+
+/// What a file is whose name does not tell: before the end of 2015 datasets had no ending.
+fn unnamed(text: &[u8]) -> Result<(FileKind, Content), Problem> {
+    const UNKNOWN: &str = "of no known kind, by its name or by what it holds";
+    match dataset(text) {
+        Ok(dataset) if dataset.values.is_empty() => Err(Problem::new(UNKNOWN)),
+        Ok(dataset) => Ok((FileKind::Dataset, Content::Dataset(dataset))),
+        Err(problem) => {
+            let is_table = text.trim_ascii_start().starts_with(b"|");
+            let readme = is_table.then(|| PublishedReadme::parse(text));
+            match readme.filter(PublishedReadme::is_of_tables) {
+                Some(readme) => Ok((FileKind::MarkdownTable, Content::Readme(Box::new(readme)))),
+                None => Err(Problem {
+                    message: UNKNOWN.to_owned(),
+                    ..problem
+                }),
+            }
+        }
+    }
 }
 
 /// A file's path from the folder of its configuration set.

@@ -1,9 +1,10 @@
 //! What a file of the archive is, by its name and place.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use crate::log_name::{BenchName, Role};
-use crate::place::names;
+use crate::place::{names, results_at};
 
 /// What a file is; what is inside decides only where names do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,6 +21,8 @@ pub enum FileKind {
     PlotScript,
     /// Text for readers.
     Readme,
+    /// Text of nothing but a table in Markdown.
+    MarkdownTable,
     /// A file of a configuration set.
     Configuration,
     /// A file below `pktgen.configs`.
@@ -30,6 +33,8 @@ pub enum FileKind {
     Program,
     /// A copyright licence.
     Licence,
+    /// What an editor or a file manager leaves beside what it opens.
+    Leftover,
     /// Nothing in its name tells: its content has to.
     Unnamed,
 }
@@ -44,6 +49,27 @@ pub(super) fn is_picture(ending: &str) -> bool {
     matches!(ending, "svg" | "png" | "jpg" | "jpeg" | "gif" | "pdf")
 }
 
+/// Folders of settings of a machine or a lab that are no sets: nothing in them was measured.
+const SETTINGS: &[&str] = &["config", "lab"];
+
+/// Whether a folder of settings lies around a file: in a folder of results, or where no folder is called `results`.
+/// Shape: the names of the folders around it.
+fn is_among_settings(folders: &[Cow<'_, str>]) -> bool {
+    let within = results_at(folders).map_or(0, |results| results + 2);
+    let mut inner = folders.iter().skip(within);
+    inner.any(|folder| SETTINGS.contains(&&**folder))
+}
+
+/// Whether a file is a backup, or hidden.
+fn is_leftover(name: &str) -> bool {
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    name.starts_with('.')
+        || name.ends_with('~')
+        || (name.starts_with('#') && name.ends_with('#'))
+        || ["bak", "orig", "rej", "swp"].contains(&ending)
+        || ["Thumbs.db", "desktop.ini"].contains(&name)
+}
+
 impl FileKind {
     /// What a file's path below the root says it is.
     #[must_use]
@@ -53,6 +79,9 @@ impl FileKind {
             return Self::Unnamed;
         };
         let is_in = |wanted: &str| folders.iter().any(|folder| folder == wanted);
+        if is_leftover(&name) {
+            return Self::Leftover;
+        }
         if let Some(bench) = BenchName::parse(&name) {
             return Self::Bench(bench.role);
         }
@@ -67,13 +96,18 @@ impl FileKind {
         }
         match ending.as_str() {
             "pps" => Self::Dataset,
+            _ if is_among_settings(&folders) && ending != "md" => Self::Configuration,
             "equilibrium" | "throughput" | "throughpt" => Self::EquilibriumValues,
             "max" if name.ends_with(".equilibrium.max") => Self::EquilibriumValues,
             "max" if name.ends_with(".data.max") => Self::Table,
             "data" => Self::Table,
-            "md" => Self::Readme,
+            "md" | "markdown" => Self::Readme,
             "graph" => Self::Bench(Role::CallGraph),
             "stack" | "folded" => Self::Bench(Role::FoldedStacks),
+            "txt" if name.ends_with(".folded.txt") => Self::Bench(Role::FoldedStacks),
+            "txt" if name.split(['.', '-', '_']).any(|part| part == "netstat") => {
+                Self::Bench(Role::DutCounters)
+            }
             ending if is_picture(ending) => Self::Bench(Role::Picture),
             "out" => Self::Bench(Role::ProfileSamples),
             "plt" | "gnuplot" | "gp" => Self::PlotScript,
@@ -102,11 +136,13 @@ impl FileKind {
             Self::Table => "table for gnuplot",
             Self::PlotScript => "script for gnuplot",
             Self::Readme => "text",
+            Self::MarkdownTable => "table in Markdown",
             Self::Configuration => "configuration of a DUT",
             Self::PktGenConfiguration => "configuration of the traffic",
             Self::LabConfiguration => "configuration of a lab",
             Self::Program => "program",
             Self::Licence => "licence",
+            Self::Leftover => "left by a program",
             Self::Unnamed => "unknown",
         }
     }
@@ -140,6 +176,31 @@ mod tests {
             ("P/N/bench-lab-2nodes.config", FileKind::LabConfiguration),
             ("P/N/T/results/L/x.svg", FileKind::Bench(Role::Picture)),
             ("LICENSE", FileKind::Licence),
+            (
+                "T/results/L/PMC/on/netstat.on.1.txt",
+                FileKind::Bench(Role::DutCounters),
+            ),
+            (
+                "T/results/L/bench.on.netstat.txt",
+                FileKind::Bench(Role::DutCounters),
+            ),
+            (
+                "T/results/L/PMC/on.folded.txt",
+                FileKind::Bench(Role::FoldedStacks),
+            ),
+            ("T/results/L/prepatch.data", FileKind::Table),
+            ("T/results/L/notes.txt", FileKind::Unnamed),
+            // Settings beside results and in them, and results that are called so.
+            ("T/config/ncpus", FileKind::Configuration),
+            ("T/results/L/lab/1.data", FileKind::Configuration),
+            ("lab/P/N/T/results/config/4", FileKind::Unnamed),
+            ("T/lab/x.pps", FileKind::Dataset),
+            ("T/lab/x.png", FileKind::Configuration),
+            ("T/results/L/x.pps~", FileKind::Leftover),
+            ("T/results/L/.bench.x.1.receiver.swp", FileKind::Leftover),
+            ("T/results/L/#bench.x.1.receiver#", FileKind::Leftover),
+            ("T/results/L/RAW/Thumbs.db", FileKind::Leftover),
+            ("T/configs/x/etc/rc.conf.orig", FileKind::Leftover),
             ("", FileKind::Unnamed),
         ] {
             assert_eq!(FileKind::of(Path::new(path)), kind, "{path}");

@@ -53,7 +53,7 @@ pub(super) fn label_depth(path: &Path) -> Option<usize> {
 }
 
 /// The last folder named `results` is the one that counts: whoever keeps a copy may keep it in another.
-fn results_at(names: &[Cow<'_, str>]) -> Option<usize> {
+pub(super) fn results_at(names: &[Cow<'_, str>]) -> Option<usize> {
     names.iter().rposition(|name| RESULTS.contains(&&**name))
 }
 

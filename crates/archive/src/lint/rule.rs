@@ -202,7 +202,7 @@ rules! {
         "give yourself the right to read it, or bring it back from a copy"
     NOT_OF_ITS_FORM "L902" Error "not-of-its-form"
         "a file that does not hold what its name says"
-        "what is published from it cannot be traced; the other rules on its directory were not applied"
+        "what is published from it cannot be traced, and what rests on it was not looked at"
         "bring the file back from a copy"
     NEWER_FORM "L903" Error "newer-form"
         "a file that a later fwdlab has written"

@@ -131,6 +131,16 @@ impl PublishedReadme {
         }
         readme
     }
+
+    /// Whether it is nothing but tables.
+    #[must_use]
+    pub fn is_of_tables(&self) -> bool {
+        let mut sections = self.sections.iter();
+        !self.tables.is_empty()
+            && self.title.is_none()
+            && self.blocks.is_empty()
+            && sections.all(|section| section.heading.is_none() && section.prose.is_empty())
+    }
 }
 
 #[cfg(test)]
