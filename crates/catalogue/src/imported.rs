@@ -122,15 +122,13 @@ fn entry_variant(
             .collect(),
         observations: (1_u32..)
             .zip(observations)
-            .map(
-                |(position, (forwarding_rate_pps, offered_load_pps))| EntryObservation {
-                    family: variant.family,
-                    position,
-                    session: None,
-                    forwarding_rate_pps,
-                    offered_load_pps,
-                },
-            )
+            .map(|(position, one)| EntryObservation {
+                family: variant.family,
+                position,
+                session: None,
+                forwarding_rate_pps: one.pps,
+                offered_load_pps: one.offered_pps,
+            })
             .collect(),
     }
 }

@@ -6,12 +6,13 @@ use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use fwdlab_archive::Results;
+use fwdlab_archive::input::input;
 use fwdlab_archive::lint::{
     BLOCK_CHANGED, CHAIN_BROKEN, Finding, Severity, lint_directory, search,
 };
-use fwdlab_netbenches::ArchiveTree;
+use fwdlab_archive::{Results, layout};
 use fwdlab_netbenches::lint::{lint_imported, lint_tree};
+use fwdlab_netbenches::{ArchiveTree, holds_bench};
 use fwdlab_report::{Baseline, FindingsView, lint_imported_report, lint_report, render, rules};
 use fwdlab_sys::Input;
 
@@ -39,7 +40,9 @@ pub(crate) fn lint(arguments: &LintArguments) -> anyhow::Result<Code> {
             Results::find(&arguments.results, &root.to_string_lossy())?
         };
         let root = as_seen_from_here(&root);
-        let found = search(&root)?;
+        let mut found = search(&root)?;
+        found.directories.retain(|folder| !is_of_others(folder));
+        found.imported.retain(|folder| !is_of_others(folder));
         let own = [found.directories.as_slice(), found.imported.as_slice()].concat();
         let published = lint_published(&root, &own)?;
         let is_empty = own.is_empty() && found.findings.is_empty();
@@ -135,6 +138,17 @@ fn baseline(arguments: &LintArguments) -> anyhow::Result<Option<Baseline>> {
         .map_err(|error| wrong(error.to_string()))?;
     let baseline = Baseline::parse(&json, |code| is_asked_for(arguments, code));
     Ok(Some(baseline.map_err(|error| wrong(error.to_string()))?))
+}
+
+/// Whether a folder holds the logs of a bench, and none of the files that tell that we wrote it: one of their names alone
+/// does not make what lies around it ours.
+fn is_of_others(folder: &Path) -> bool {
+    let is_ours = |name: &str| {
+        let text = input(folder, &folder.join(name)).text();
+        text.is_ok_and(|text| text.starts_with('{') && text.contains("\"schema\""))
+    };
+    let names = [layout::RESOLVED, layout::TRIALS, layout::IMPORTED];
+    holds_bench(folder) && !names.into_iter().any(is_ours)
 }
 
 /// What others have published below a folder, beside our own results: how many folders of results, and what was

@@ -68,7 +68,7 @@ fn the_summary_says_what_was_read_and_what_was_not() {
   left 1: a key or certificate: never read further, never copied
   left 1: a picture
   wrong: {RESULTS}/bench.z.1.receiver:1: no log of pkt-gen (\"no log\"); give the log of a sender or receiver
-5 runs in 1 results folder
+4 runs in 1 results folder
 1 dataset that logs give digit for digit, 0 of them under another name; 1 that logs do not give; 0 without logs
 written to {}
 what was altered: fwdlab lint {}

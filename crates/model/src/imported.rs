@@ -86,9 +86,12 @@ pub struct ImportedRow {
     pub dataset: Option<String>,
     /// Whether that lies in another folder of results.
     pub is_of_another_folder: bool,
-    /// Whether the observations are those of logs; otherwise they are the published ones.
+    /// Whether logs give the observations; otherwise they are the published ones.
     pub is_of_logs: bool,
-    /// The observations, in packets per second.
+    /// How many of its runs were profiled: they do not count, but what else was published in their place.
+    #[serde(default)]
+    pub profiled_runs: usize,
+    /// The observations that count, in packets per second.
     pub observations_pps: Vec<f64>,
     /// What was offered, one number an observation; none where a log does not say.
     pub offered_pps: Option<Vec<f64>>,
@@ -157,6 +160,14 @@ pub enum DatasetOrigin {
     NoLogs,
 }
 
+impl DatasetOrigin {
+    /// Whether logs give the numbers, digit for digit.
+    #[must_use]
+    pub const fn is_given_by_logs(self) -> bool {
+        matches!(self, Self::Logs | Self::OtherLogs)
+    }
+}
+
 /// One line of `runs.jsonl`: one run of one variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ImportedRun {
@@ -186,7 +197,7 @@ pub struct ImportedRun {
     pub ending: Option<String>,
     /// Samples without any packet between samples with some: stalls, which the archive's script leaves out.
     pub stalls: usize,
-    /// Whether the run was profiled as well.
+    /// Whether the run is known to be profiled; it does not count then.
     pub is_profiled: bool,
 }
 

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use fwdlab_model::imported::DatasetOrigin;
 use fwdlab_pkt_gen::PublishedMedian;
 
+use crate::counted::{Counted, counted};
 use crate::file::ArchiveFile;
-use crate::folder::{PublishedDataset, ResultsFolder, Run, RunGroup};
+use crate::folder::{PublishedDataset, ResultsFolder, RunGroup};
 use crate::readme::Candidate;
 use crate::tree::ArchiveTree;
 
@@ -54,6 +56,12 @@ impl<'a> TreeDataset<'a> {
         }
     }
 
+    /// What it is of, by its name: without `.pps`.
+    #[must_use]
+    pub fn key(&self) -> &'a str {
+        &self.dataset.name
+    }
+
     /// The folder of results that it is of.
     #[must_use]
     pub fn folder(&self) -> &'a ResultsFolder {
@@ -72,24 +80,34 @@ impl<'a> TreeDataset<'a> {
         Some(&self.folder.groups[self.dataset.group?])
     }
 
-    /// The observations that the logs give, as the archive reckons them, in packets per second; none
-    /// without logs.
+    /// How many of its runs are known to be profiled.
     #[must_use]
-    pub fn derived(&self, files: &[ArchiveFile]) -> Option<Vec<f64>> {
-        let lines = self.group()?.published(files, self.median());
-        lines.iter().map(|line| line.parse().ok()).collect()
+    pub fn profiled_runs(&self) -> usize {
+        let runs = self.group().into_iter().flat_map(|group| &group.runs);
+        runs.filter(|run| run.is_profiled).count()
     }
 
-    /// What was offered in the runs that give an observation, in packets per second; none where a log
-    /// does not say.
+    /// What should have been published: where the logs do not give what was, the observations that count.
     #[must_use]
-    pub fn offered_pps(&self, files: &[ArchiveFile]) -> Option<Vec<f64>> {
-        let gives = |run: &&Run| {
-            run.received(files)
-                .is_some_and(|log| log.published.with(self.median()).is_some())
-        };
-        let runs = self.group()?.runs.iter().filter(gives);
-        runs.map(|run| run.offered_pps(files)).collect()
+    pub fn corrected(&self, files: &[ArchiveFile]) -> Vec<f64> {
+        if self.dataset.origin == DatasetOrigin::Altered {
+            let counted = self.counted(files);
+            counted.iter().map(|one| one.pps).collect()
+        } else {
+            self.values.to_vec()
+        }
+    }
+
+    /// The observations that count.
+    #[must_use]
+    pub fn counted(&self, files: &[ArchiveFile]) -> Vec<Counted> {
+        if self.dataset.is_of_profiles {
+            return Vec::new();
+        }
+        let measured = self
+            .group()
+            .map(|group| group.measured(files, self.median()));
+        counted(self.values, &measured.unwrap_or_default())
     }
 }
 

@@ -1,13 +1,16 @@
 //! A folder of results: its runs by what was measured, and what is published of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use fwdlab_model::imported::DatasetOrigin;
 use fwdlab_pkt_gen::PublishedMedian;
 
-use crate::file::{ArchiveFile, Content, Dataset, Outcome};
+use crate::counted::Measured;
+use crate::file::{ArchiveFile, Content, Dataset, Outcome, Skip};
 use crate::info::BenchInfo;
+use crate::kind::FileKind;
 use crate::log::LogFacts;
 use crate::log_name::{BenchName, Role};
 use crate::place::ArchivePlace;
@@ -41,7 +44,7 @@ pub struct RunGroup {
     pub runs: Vec<Run>,
 }
 
-/// One run: a reboot, a blast.
+/// One run: a reboot, a blast. There is one where a log reads, whatever other files bear its name.
 ///
 /// Shape: files as places in [`crate::ArchiveTree::files`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,7 +55,10 @@ pub struct Run {
     pub receiver: Option<usize>,
     /// The logs of all senders.
     pub senders: Vec<usize>,
-    /// Whether it was profiled: a call graph or samples bear its name.
+    /// Whether most other runs of its group have the log of a sender that it has not: what it was offered is not
+    /// known then.
+    pub misses_sender: bool,
+    /// Whether it is known to be profiled: it lies in `PMC`, or a profile that reads bears its name.
     pub is_profiled: bool,
 }
 
@@ -71,6 +77,8 @@ pub struct PublishedDataset {
     /// The median that it was made with, as far as can be seen: where it was altered, the one that more of its numbers
     /// agree with.
     pub median: PublishedMedian,
+    /// Whether it lies where what is measured is profiled.
+    pub is_of_profiles: bool,
 }
 
 /// The lines that the archive's script makes of a group of runs with a median.
@@ -109,11 +117,12 @@ impl ResultsFolder {
         }
     }
 
-    /// What is published of a group of runs.
+    /// What is published of a group of runs: of several datasets the first that the logs give.
     #[must_use]
     pub fn dataset_of(&self, group: usize) -> Option<&PublishedDataset> {
-        let mut datasets = self.datasets.iter();
-        datasets.find(|dataset| dataset.group == Some(group))
+        let datasets = self.datasets.iter();
+        let of_group = datasets.filter(|dataset| dataset.group == Some(group));
+        of_group.min_by_key(|dataset| dataset.origin == DatasetOrigin::Altered)
     }
 
     /// The runs that are described under a name; logs are often not kept, their descriptions are.
@@ -137,7 +146,8 @@ impl ResultsFolder {
         let members = self.members.iter().map(|&index| &files[index]);
         let texts = members.filter_map(|file| match &file.outcome {
             Outcome::Read(Content::Readme(readme))
-                if file.path.parent() == Some(self.path.as_path()) =>
+                if file.kind == FileKind::Readme
+                    && file.path.parent() == Some(self.path.as_path()) =>
             {
                 Some((file, &**readme))
             }
@@ -148,13 +158,13 @@ impl ResultsFolder {
 }
 
 impl Run {
-    /// What the receiver's log says; none where there is none, or none that can be read.
+    /// What the receiver's log says; none where there is none.
     #[must_use]
     pub fn received<'a>(&self, files: &'a [ArchiveFile]) -> Option<&'a LogFacts> {
         log(files, self.receiver?)
     }
 
-    /// What the senders' logs say, of those that can be read.
+    /// What the senders' logs say, of those that are pkt-gen's.
     pub fn sent<'a>(&self, files: &'a [ArchiveFile]) -> impl Iterator<Item = &'a LogFacts> {
         self.senders.iter().filter_map(|&index| log(files, index))
     }
@@ -163,6 +173,9 @@ impl Run {
     /// one of them says nothing.
     #[must_use]
     pub fn offered_pps(&self, files: &[ArchiveFile]) -> Option<f64> {
+        if self.misses_sender {
+            return None;
+        }
         let rates: Option<Vec<f64>> = self
             .senders
             .iter()
@@ -175,15 +188,26 @@ impl Run {
 }
 
 impl RunGroup {
+    /// What of it decides which observations count.
+    pub(super) fn measured(&self, files: &[ArchiveFile], median: PublishedMedian) -> Vec<Measured> {
+        let measured = |run: &Run| Measured {
+            pps: run
+                .received(files)
+                .and_then(|log| log.published.with(median)?.parse().ok()),
+            offered_pps: run.offered_pps(files),
+            is_profiled: run.is_profiled,
+        };
+        self.runs.iter().map(measured).collect()
+    }
+
     /// Whether its runs were profiled, by the folder that they lie in.
     #[must_use]
     pub fn is_of_profiles(&self) -> bool {
-        self.folder
-            .file_name()
-            .is_some_and(|name| name.eq_ignore_ascii_case("PMC"))
+        is_of_profiles(&self.folder)
     }
 
-    /// Whether there are logs of what was measured to be published; what is in `PMC` was measured to be profiled.
+    /// Whether a receiver's log is there of what was measured to be published; what is in `PMC` was measured to be
+    /// profiled.
     #[must_use]
     pub fn has_logs(&self) -> bool {
         !self.is_of_profiles() && self.runs.iter().any(|run| run.receiver.is_some())
@@ -237,38 +261,102 @@ fn groups(folder: &Path, members: &[usize], files: &[ArchiveFile]) -> Vec<RunGro
     // An `.info` anywhere in the folder knows the key: profiles often lie without theirs.
     let keys: BTreeSet<&str> = named
         .iter()
-        .filter(|(_, _, name)| name.role == Role::Info)
+        .filter(|(index, _, _)| matches!(says(&files[*index]), Some(Says::Info)))
         .map(|(_, _, name)| name.stem)
         .collect();
-    type Runs = BTreeMap<String, Run>;
-    let mut groups: BTreeMap<(&Path, &str), (Option<usize>, Runs)> = BTreeMap::new();
+    let mut groups: BTreeMap<(&Path, &str), Named> = BTreeMap::new();
+    let mut profiled = Vec::new();
     for (index, within, name) in named {
-        let (key, iteration) = name.split(&keys);
-        let (info, runs) = groups.entry((within, key)).or_default();
-        if name.role == Role::Info {
-            *info = Some(index);
+        // Whatever else has such a name is no part of the bench.
+        let Some(says) = says(&files[index]) else {
             continue;
-        }
+        };
+        let (key, iteration) = name.split(&keys);
         // As `ls` sorts them: by their text.
         let text = iteration.map_or_else(String::new, |iteration| iteration.to_string());
-        let run = runs.entry(text).or_default();
-        run.iteration = iteration;
+        if let Says::Profile = says {
+            profiled.push(((within, key), text));
+            continue;
+        }
+        let group = groups.entry((within, key)).or_default();
+        if let Says::Info = says {
+            group.info = Some(index);
+            continue;
+        }
+        let run = group.runs.entry(text).or_insert_with(|| Run {
+            iteration,
+            is_profiled: is_of_profiles(within),
+            ..Run::default()
+        });
         match name.role {
-            Role::Receiver => run.receiver = Some(index),
-            Role::Sender(_) => run.senders.push(index),
-            Role::CallGraph | Role::ProfileSamples | Role::ProfileLog => run.is_profiled = true,
-            _ => {}
+            Role::Sender(sender) => {
+                run.senders.push(index);
+                *group.senders.entry(sender).or_default() += 1;
+            }
+            _ => run.receiver = Some(index),
         }
     }
-    let groups = groups
-        .into_iter()
-        .map(|((within, key), (info, runs))| RunGroup {
-            folder: within.to_owned(),
-            key: key.to_owned(),
-            info,
-            runs: runs.into_values().collect(),
-        });
+    for (group, run) in profiled {
+        let group = groups.get_mut(&group);
+        if let Some(run) = group.and_then(|group| group.runs.get_mut(&run)) {
+            run.is_profiled = true;
+        }
+    }
+    let groups = groups.into_iter().map(|((within, key), group)| RunGroup {
+        folder: within.to_owned(),
+        key: key.to_owned(),
+        info: group.info,
+        runs: group.into_runs(),
+    });
     groups.collect()
+}
+
+/// What the files of a group of runs are.
+#[derive(Default)]
+struct Named {
+    info: Option<usize>,
+    /// By their numbers as `ls` sorts them.
+    runs: BTreeMap<String, Run>,
+    /// How many runs have the log of each sender.
+    senders: BTreeMap<u8, usize>,
+}
+
+impl Named {
+    fn into_runs(self) -> Vec<Run> {
+        let half = self.runs.len() / 2;
+        let usual = self.senders.values().filter(|runs| **runs > half).count();
+        let mut runs: Vec<Run> = self.runs.into_values().collect();
+        for run in &mut runs {
+            run.misses_sender = run.senders.len() < usual;
+        }
+        runs
+    }
+}
+
+/// What a file says about a run or a group of runs.
+enum Says {
+    Log,
+    Info,
+    Profile,
+}
+
+/// None where a file is not what its name says: it says nothing then.
+fn says(file: &ArchiveFile) -> Option<Says> {
+    match &file.outcome {
+        Outcome::Skipped(Skip::ProfileSamples) => Some(Says::Profile),
+        Outcome::Read(content) => match content {
+            Content::Log(_) => Some(Says::Log),
+            Content::EquilibriumLog(_) if matches!(file.kind, FileKind::Bench(Role::Sender(_))) => {
+                Some(Says::Log)
+            }
+            Content::Info(_) => Some(Says::Info),
+            Content::CallGraph(graph) if graph.samples > 0 => Some(Says::Profile),
+            Content::FoldedStacks(stacks) if stacks.samples > 0 => Some(Says::Profile),
+            Content::ProfileLog(Some(_)) => Some(Says::Profile),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 fn datasets(
@@ -303,15 +391,17 @@ fn datasets(
             origin,
             group: made.map(|made| made.group),
             median: made.map_or(PublishedMedian::Averaged, |made| made.median),
+            is_of_profiles: is_of_profiles(within),
         })
     });
     datasets.collect()
 }
 
-/// `x.pps` and `pps.x` are of `x`.
+/// `x.pps`, `x.data` and `pps.x` are of `x`.
 fn dataset_name(name: &str) -> &str {
     let name = name.strip_prefix("bench.").unwrap_or(name);
     name.strip_suffix(".pps")
+        .or_else(|| name.strip_suffix(".data"))
         .or_else(|| name.strip_prefix("pps."))
         .unwrap_or(name)
 }
@@ -325,12 +415,22 @@ fn without_raw(path: &Path) -> &Path {
     path
 }
 
-/// Whether a folder is one that logs are put into: `RAW`, `raw`, `RAW.8rx`, `PMC`.
+/// Whether a folder is one that logs are put into: `RAW`, `raw`, `RAW.8rx`, `PMC`, and what lies in `PMC`.
 pub(super) fn is_raw(folder: &Path) -> bool {
-    folder.file_name().is_some_and(|name| {
-        let name = name.to_string_lossy().to_ascii_uppercase();
-        name == "PMC" || name == "RAW" || name.starts_with("RAW.")
-    })
+    let is_raw = |name: &OsStr| is_called(name, "RAW");
+    folder.file_name().is_some_and(is_raw) || is_of_profiles(folder)
+}
+
+/// Whether what lies in a folder of results was measured to be profiled: in `PMC`, `PMC/on`.
+pub(super) fn is_of_profiles(within: &Path) -> bool {
+    within.iter().any(|name| is_called(name, "PMC"))
+}
+
+/// Whether a folder has a name, or one of a kind of it: `RAW`, `raw`, `RAW.8rx`.
+fn is_called(folder: &OsStr, name: &str) -> bool {
+    let folder = folder.to_string_lossy();
+    let first = folder.split('.').next().unwrap_or_default();
+    first.eq_ignore_ascii_case(name)
 }
 
 /// Where a dataset's numbers are from, and what of all that is made of logs it is of.

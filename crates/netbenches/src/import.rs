@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use fwdlab_archive::format_observations;
 use fwdlab_archive::input::input;
 use fwdlab_archive::name::first_free;
 use fwdlab_model::imported::{
@@ -13,6 +14,7 @@ use fwdlab_model::{AddressFamily, VariantName};
 use fwdlab_pkt_gen::{Ending, PublishedMedian};
 use fwdlab_sys::parallel::{FEW, parallel};
 
+use crate::counted::{Measured, counted, places};
 use crate::datasets::{TreeDataset, place};
 use crate::file::{ArchiveFile, Outcome, Problem};
 use crate::folder::{PublishedDataset, ResultsFolder, Run, RunGroup};
@@ -35,8 +37,8 @@ pub struct Imported {
     pub results: ImportedResults,
     /// `runs.jsonl`.
     pub runs: Vec<ImportedRun>,
-    /// `<variant>.pps`: the observations as the archive reckons them, as text; of each variant whose logs give
-    /// any.
+    /// `<variant>.pps`: the published file as it is where the logs give it, else the observations that count, as text;
+    /// of each variant whose logs give any.
     pub observations: Vec<(VariantName, String)>,
 }
 
@@ -104,7 +106,7 @@ impl Imported {
             imported.add_group(files, group, published, settings, &mut names);
         }
         for dataset in &folder.datasets {
-            if !with_logs.contains(&dataset.file) {
+            if !with_logs.contains(&dataset.file) && !dataset.is_of_profiles {
                 let described = folder.described(&dataset.name);
                 let settings = described.map(|group| tree.settings(folder, group));
                 imported.add_dataset(files, dataset, described, settings, &mut names);
@@ -142,15 +144,23 @@ impl Imported {
         let name = names.of(&label);
         let median = published.map_or(PublishedMedian::Averaged, |dataset| dataset.median);
         let dataset = published.and_then(|dataset| imported_dataset(files, dataset));
-        let lines = group.published(files, median);
-        if !lines.is_empty() {
-            let text = lines.iter().map(|line| format!("{line}\n")).collect();
-            self.observations.push((name.clone(), text));
+        let measured = group.measured(files, median);
+        let published_pps = dataset.as_ref().map_or(&[][..], |of| &of.published_pps);
+        let given = published.filter(|dataset| dataset.origin.is_given_by_logs());
+        if let Some(content) = given.and_then(|dataset| dataset.content(files)) {
+            self.observations.push((name.clone(), content.text.clone()));
+        } else {
+            let counted = counted(published_pps, &measured);
+            if counted.iter().any(|one| one.run.is_some()) {
+                let text = format_observations(counted.iter().map(|one| one.pps));
+                self.observations.push((name.clone(), text));
+            }
         }
-        let of_runs = published_of_runs(files, group, median, dataset.as_ref());
-        for (run, published_pps) in group.runs.iter().zip(of_runs) {
+        let places = places(published_pps, &measured);
+        for ((run, measured), place) in group.runs.iter().zip(measured).zip(places) {
+            let published_pps = place.map(|place| published_pps[place]);
             self.runs
-                .push(imported_run(files, &name, run, median, published_pps));
+                .push(imported_run(files, &name, run, measured, published_pps));
         }
         self.results.variants.push(ImportedVariant {
             name,
@@ -229,14 +239,14 @@ fn text(path: &Path) -> String {
 }
 
 pub(crate) fn imported_file(file: &ArchiveFile) -> ImportedFile {
-    let of_problem = |problem: Problem| (Some(problem.message), problem.line);
+    let of_problem = |problem: &Problem| (Some(problem.whole()), problem.line);
     let (outcome, (reason, line)) = match &file.outcome {
         Outcome::Read(_) => match file.not_understood() {
             None => (FileOutcome::Read, (None, None)),
-            Some(problem) => (FileOutcome::ReadInPart, of_problem(problem)),
+            Some(problem) => (FileOutcome::ReadInPart, of_problem(&problem)),
         },
         Outcome::Skipped(skip) => (FileOutcome::Skipped, (Some(skip.to_string()), None)),
-        Outcome::Failed(problem) => (FileOutcome::Failed, of_problem(problem.clone())),
+        Outcome::Failed(problem) => (FileOutcome::Failed, of_problem(problem)),
     };
     ImportedFile {
         path: text(&file.path),
@@ -275,32 +285,11 @@ fn imported_dataset(files: &[ArchiveFile], dataset: &PublishedDataset) -> Option
     })
 }
 
-/// What was published of each run: the number at its place, or where numbers were left out or changed, the
-/// next one that is its own.
-fn published_of_runs(
-    files: &[ArchiveFile],
-    group: &RunGroup,
-    median: PublishedMedian,
-    dataset: Option<&ImportedDataset>,
-) -> Vec<Option<f64>> {
-    let published = dataset.map_or(&[][..], |dataset| &dataset.published_pps);
-    let mut next = 0;
-    let of_run = |run: &Run| {
-        let derived: f64 = run.received(files)?.published.with(median)?.parse().ok()?;
-        let at = published[next..]
-            .iter()
-            .position(|value| value.total_cmp(&derived).is_eq())?;
-        next += at + 1;
-        Some(derived)
-    };
-    group.runs.iter().map(of_run).collect()
-}
-
 fn imported_run(
     files: &[ArchiveFile],
     variant: &VariantName,
     run: &Run,
-    median: PublishedMedian,
+    measured: Measured,
     published_pps: Option<f64>,
 ) -> ImportedRun {
     let received = run.received(files);
@@ -311,18 +300,16 @@ fn imported_run(
         iteration: run.iteration,
         receiver: run.receiver.as_ref().map(path),
         senders: run.senders.iter().map(path).collect(),
-        archive_pps: received
-            .and_then(|log| log.published.with(median))
-            .and_then(|text| text.parse().ok()),
+        archive_pps: measured.pps,
         forwarded_pps: received.and_then(LogFacts::steady_pps),
         forwarded_median_pps: received
             .and_then(|log| log.steady.as_ref())
             .map(|steady| steady.median_pps),
-        offered_pps: run.offered_pps(files),
+        offered_pps: measured.offered_pps,
         published_pps,
         ending: received.map(|log| ending(log.ending).to_owned()),
         stalls: received.map_or(0, |log| log.samples.empty_inside),
-        is_profiled: run.is_profiled,
+        is_profiled: measured.is_profiled,
     }
 }
 
@@ -342,6 +329,7 @@ mod tests {
     use fwdlab_model::imported::DatasetOrigin;
 
     use super::*;
+    use crate::imported_observations;
 
     /// A folder of files; folders above them are made.
     fn archive(files: &[(&str, String)]) -> tempfile::TempDir {
@@ -467,6 +455,90 @@ mod tests {
         let rates: Vec<_> = imported.runs.iter().map(|run| run.archive_pps).collect();
         assert_eq!(rates, [Some(800.0), Some(900.0)]);
         assert_eq!(imported.results.label.as_deref(), Some("L"));
+    }
+
+    #[test]
+    fn what_lies_in_pmc_is_no_observation_in_whatever_folder_of_it() {
+        let imported = imported(&[
+            ("T/results/L/bench.on.1.receiver", receiver(800)),
+            ("T/results/L/PMC/on/bench.on.1.receiver", receiver(500)),
+            ("T/results/L/PMC/off/bench.off.receiver", receiver(500)),
+            ("T/results/L/PMC/off/off.pps", "500\n".into()),
+            ("T/results/L/PMC.8rx/off.pps", "500\n".into()),
+        ]);
+        let of_runs: Vec<_> = imported.runs.iter().map(|run| run.archive_pps).collect();
+        assert_eq!(of_runs, [Some(800.0)]);
+        assert_eq!(imported.results.variants.len(), 1);
+        // The same where no folder is called `results`.
+        let root = archive(&[
+            ("x/bench.on.1.receiver", receiver(800)),
+            ("x/PMC/on/bench.on.1.receiver", receiver(500)),
+        ]);
+        let tree = ArchiveTree::read(root.path()).unwrap();
+        assert_eq!(tree.folders.len(), 1);
+        assert_eq!(Imported::all(&tree)[0].runs.len(), 1);
+    }
+
+    const GRAPH: &str =
+        "@ cycles [12 samples]\n\n100.0%  [12]       ip_input @ /boot/kernel/kernel\n\n";
+
+    #[test]
+    fn a_profiled_run_counts_nowhere_and_what_was_published_in_its_place_does() {
+        // Another value was published, the run itself, and nothing at all.
+        for (dataset, text, counting) in [
+            (
+                "1001000\n1004000\n1003000\n",
+                "1001000\n1004000\n1003000\n",
+                &[1_001_000.0, 1_004_000.0, 1_003_000.0][..],
+            ),
+            (
+                "600000\n1004000\n1003000\n",
+                "600000\n1004000\n1003000\n",
+                &[1_004_000.0, 1_003_000.0],
+            ),
+            (
+                "1004000\n1003000\n",
+                "1004000\n1003000\n",
+                &[1_004_000.0, 1_003_000.0],
+            ),
+        ] {
+            let imported = imported(&[
+                ("T/results/L/bench.x.1.receiver", receiver(600_000)),
+                ("T/results/L/bench.x.1.pmc.graph", GRAPH.into()),
+                ("T/results/L/bench.x.2.receiver", receiver(1_004_000)),
+                ("T/results/L/bench.x.3.receiver", receiver(1_003_000)),
+                ("T/results/L/x.pps", dataset.into()),
+            ]);
+            let profiled: Vec<bool> = imported.runs.iter().map(|run| run.is_profiled).collect();
+            assert_eq!(profiled, [true, false, false]);
+            let variant = &imported.results.variants[0];
+            let counted = imported_observations(variant, &imported.runs);
+            let counted: Vec<f64> = counted.iter().map(|one| one.pps).collect();
+            assert_eq!(counted, counting, "{dataset}");
+            assert_eq!(imported.observations, [(variant.name.clone(), text.into())]);
+        }
+    }
+
+    #[test]
+    fn what_logs_give_is_written_as_it_was_published_byte_for_byte() {
+        let x = receiver(700);
+        let cut = receiver(700)[..200].to_owned();
+        for (log, published) in [
+            (&x, "700\n"),
+            (&x, "700"),
+            (&x, "\n700\n \n"),
+            (&x, "700\r\n"),
+            (&cut, ""),
+            (&cut, "\n"),
+        ] {
+            let imported = imported(&[
+                ("bench.x.1.receiver", log.clone()),
+                ("x.pps", published.into()),
+            ]);
+            let dataset = imported.results.variants[0].dataset.as_ref().unwrap();
+            assert_eq!(dataset.origin, DatasetOrigin::Logs, "{published:?}");
+            assert_eq!(imported.observations[0].1, published);
+        }
     }
 
     #[test]

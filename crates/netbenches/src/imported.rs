@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Component, Path, PathBuf};
@@ -19,6 +20,7 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::counted::{Counted, Measured, counted};
 use crate::error::NetbenchesError;
 use crate::file::{ArchiveFile, Outcome};
 use crate::import::{Imported, imported_file};
@@ -210,6 +212,20 @@ fn read_import<T: DeserializeOwned>(dir: &Path, name: &str) -> Result<T, Archive
     parse_json_up_to(IMPORT_SCHEMA_VERSION, &Place::file(&path), &bytes)
 }
 
+/// Whether a file says that an import has written its folder: by its name, and by what it holds.
+pub(crate) fn is_mark_of_import(dir: &Path, name: &OsStr) -> bool {
+    fn is_read<T>(read: Result<T, ArchiveError>) -> bool {
+        matches!(read, Ok(_) | Err(ArchiveError::NewerSchema { .. }))
+    }
+    if name == ACCOUNT {
+        is_read(read_import::<ImportAccount>(dir, ACCOUNT))
+    } else if name == layout::IMPORTED {
+        is_read(read_import::<ImportedResults>(dir, layout::IMPORTED))
+    } else {
+        false
+    }
+}
+
 /// Reads a folder of imported results.
 ///
 /// # Errors
@@ -232,26 +248,24 @@ pub fn load_imported(dir: &Path) -> Result<(ImportedResults, Vec<ImportedRun>), 
     Ok((results, runs.map_err(NetbenchesError::of_import)?))
 }
 
-/// What was forwarded in each run of a variant, and offered where a log says it, in packets per second: what the logs
-/// give as the archive reckons it, and what was published where no logs are there. Runs that were profiled are left
-/// out.
+/// The observations of a variant that count.
 ///
 /// Shape: runs of any variants, in order.
 pub fn imported_observations<'a>(
     variant: &ImportedVariant,
     runs: impl IntoIterator<Item = &'a ImportedRun>,
-) -> Vec<(f64, Option<f64>)> {
-    let of_logs: Vec<(f64, Option<f64>)> = runs
-        .into_iter()
-        .filter(|run| run.variant == variant.name && !run.is_profiled)
-        .filter_map(|run| Some((run.archive_pps?, run.offered_pps)))
-        .collect();
-    if !of_logs.is_empty() {
-        return of_logs;
-    }
+) -> Vec<Counted> {
+    let of_variant = runs.into_iter().filter(|run| run.variant == variant.name);
+    let measured = of_variant.map(|run| Measured {
+        pps: run.archive_pps,
+        offered_pps: run.offered_pps,
+        is_profiled: run.is_profiled,
+    });
     let published = variant.dataset.iter();
-    let published = published.flat_map(|dataset| &dataset.published_pps);
-    published.map(|&pps| (pps, None)).collect()
+    let published: Vec<f64> = published
+        .flat_map(|dataset| dataset.published_pps.iter().copied())
+        .collect();
+    counted(&published, &measured.collect::<Vec<_>>())
 }
 
 /// The second at which a variant's runs began, UTC, where its description says.

@@ -5,6 +5,7 @@ use std::path::Path;
 use fwdlab_model::imported::{BlockOutcome, ImportedBlock, ImportedRow, ImportedText};
 use fwdlab_stats::ministat::{Dialect, PublishedBlock};
 
+use crate::counted::offered_pps;
 use crate::datasets::TreeDataset;
 use crate::file::ArchiveFile;
 use crate::readme::{BlockBacking, DatasetIndex, PublishedReadme, RowBacking, printed};
@@ -39,7 +40,7 @@ pub(super) fn made_again(
             .zip(&backing.rows)
             .map(|(row, backed)| imported_row(row.label.as_deref(), backed, sources))
             .collect();
-        let printed = print(block, &rows, &backing);
+        let printed = print(block, &backing, sources);
         let outcome = match &printed {
             Some(printed) if *printed == block.text => BlockOutcome::Same,
             Some(printed) => {
@@ -68,8 +69,7 @@ pub(super) fn made_again(
 
 fn imported_row(label: Option<&str>, backed: &RowBacking, sources: Sources<'_>) -> ImportedRow {
     let known = backed.chosen().map(|position| &sources.datasets[position]);
-    let derived = known.and_then(|known| known.derived(sources.files));
-    let is_of_logs = derived.is_some();
+    let counted = known.map_or_else(Vec::new, |known| known.counted(sources.files));
     ImportedRow {
         label: label
             .or(known.map(|known| known.name.as_str()))
@@ -77,25 +77,28 @@ fn imported_row(label: Option<&str>, backed: &RowBacking, sources: Sources<'_>) 
             .to_owned(),
         dataset: known.map(|known| known.path.to_string_lossy().into_owned()),
         is_of_another_folder: matches!(backed, RowBacking::Elsewhere(_)),
-        is_of_logs,
-        offered_pps: known
-            .filter(|_| is_of_logs)
-            .and_then(|known| known.offered_pps(sources.files)),
-        observations_pps: derived
-            .or_else(|| known.map(|known| known.values.to_vec()))
-            .unwrap_or_default(),
+        is_of_logs: counted.iter().any(|one| one.run.is_some()),
+        profiled_runs: known.map_or(0, TreeDataset::profiled_runs),
+        offered_pps: offered_pps(&counted),
+        observations_pps: counted.iter().map(|one| one.pps).collect(),
     }
 }
 
-/// The block as ministat prints it of these rows; none where one has too few observations.
-fn print(block: &PublishedBlock, rows: &[ImportedRow], backing: &BlockBacking) -> Option<String> {
+/// The block as ministat prints it of its datasets, what the logs give in the place of what they do not; none where a row
+/// has too few observations.
+fn print(block: &PublishedBlock, backing: &BlockBacking, sources: Sources<'_>) -> Option<String> {
     let today = Dialect::default();
     let dialect = match backing.dialects.as_slice() {
         dialects if dialects.is_empty() || dialects.contains(&today) => today,
         [oldest, ..] => *oldest,
         [] => today,
     };
-    let observations = rows.iter().map(|row| row.observations_pps.clone());
+    let observations = backing.rows.iter().map(|backed| {
+        let chosen = backed.chosen();
+        chosen.map_or_else(Vec::new, |position| {
+            sources.datasets[position].corrected(sources.files)
+        })
+    });
     printed(block, &observations.collect::<Vec<_>>(), dialect)
 }
 

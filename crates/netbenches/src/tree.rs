@@ -168,10 +168,11 @@ fn by_folder(root: &Path, files: &[ArchiveFile]) -> BTreeMap<PathBuf, Vec<usize>
         next = indexes.end;
         (results_folder(root, &files[0].path), indexes)
     }));
-    folders.retain(|_, members| {
+    folders.retain(|path, members| {
+        let has_label = label_depth(&root.join(path)).is_some();
         members
             .iter()
-            .any(|&index| is_of_results(files[index].kind))
+            .any(|&index| is_of_results(&files[index], has_label))
     });
     folders
 }
@@ -194,8 +195,11 @@ fn results_folder(root: &Path, file: &Path) -> PathBuf {
             .take(label.saturating_sub(depth))
             .collect();
     }
-    let above = parent.parent().filter(|_| is_raw(parent));
-    above.unwrap_or(parent).to_owned()
+    let mut folder = parent;
+    while is_raw(folder) {
+        folder = folder.parent().unwrap_or(Path::new(""));
+    }
+    folder.to_owned()
 }
 
 /// Which files belong to which configuration set, by its folder.
@@ -236,9 +240,23 @@ fn is_name(component: &Component<'_>) -> bool {
     matches!(component, Component::Normal(_))
 }
 
-fn is_of_results(kind: FileKind) -> bool {
-    matches!(
-        kind,
-        FileKind::Bench(_) | FileKind::Dataset | FileKind::EquilibriumValues
-    )
+/// Whether a file says that its folder is one of results. Tables, texts and numbers without a name that says what they
+/// are do so where results are due.
+fn is_of_results(file: &ArchiveFile, has_label: bool) -> bool {
+    let Outcome::Read(content) = &file.outcome else {
+        return false;
+    };
+    match content {
+        Content::Dataset(_) => has_label || FileKind::of(&file.path) == FileKind::Dataset,
+        Content::Table(table) => has_label && !table.rows.is_empty(),
+        Content::Readme(text) => has_label && !(text.blocks.is_empty() && text.tables.is_empty()),
+        Content::Log(_)
+        | Content::EquilibriumLog(_)
+        | Content::EquilibriumValues(_)
+        | Content::Info(_)
+        | Content::CallGraph(_)
+        | Content::FoldedStacks(_)
+        | Content::ProfileLog(Some(_)) => true,
+        _ => false,
+    }
 }

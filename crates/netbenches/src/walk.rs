@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use fwdlab_sys::parallel::{FEW, parallel};
 
 use crate::file::{Outcome, Skip};
+use crate::folder::is_raw;
+use crate::imported::is_mark_of_import;
+use crate::log_name::BenchName;
 
 /// How deep folders may lie in each other; the public archive has 10.
 const DEPTH_MAX: usize = 64;
@@ -16,9 +19,6 @@ const TOO_DEEP: &str = "folders lie too deep in each other; give a folder furthe
 
 /// Folders that hold a tool's own bookkeeping, not results.
 const BOOKKEEPING: &[&str] = &[".git", ".hg", ".svn"];
-
-/// What lies in folders that an import made.
-const IMPORTED: &[&str] = &["import.json", "imported.json"];
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -45,6 +45,17 @@ pub(super) fn walk(root: &Path, apart: &[PathBuf]) -> io::Result<Walk> {
         found.others.extend(part.others);
     }
     Ok(found)
+}
+
+/// Whether files of a bench lie in a folder, or in one of it that logs are put into.
+#[must_use]
+pub fn holds_bench(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names = entries.map(|entry| entry.file_name());
+    names.any(|name| {
+        BenchName::parse(&name.to_string_lossy()).is_some()
+            || (is_raw(Path::new(&name)) && holds_bench(&folder.join(&name)))
+    })
 }
 
 /// An entry, and everything below it.
@@ -95,8 +106,8 @@ fn list(root: &Path, folder: PathBuf, depth: usize, found: &mut Walk) -> io::Res
     let mut entries = fs::read_dir(root.join(&folder))?
         .map(|entry| entry.map(|entry| (entry.file_name(), entry.file_type())))
         .collect::<io::Result<Vec<_>>>()?;
-    let is_imports = |name: &OsStr| IMPORTED.iter().any(|imported| name == *imported);
-    if entries.iter().any(|(name, _)| is_imports(name)) {
+    let is_import = |name: &OsStr| is_mark_of_import(&root.join(&folder), name);
+    if entries.iter().any(|(name, _)| is_import(name)) {
         found
             .others
             .push((folder, Outcome::Skipped(Skip::Imported)));
@@ -190,12 +201,20 @@ mod tests {
     fn what_an_import_has_written_is_not_read_as_published() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("out/results")).unwrap();
-        fs::write(folder.path().join("out/import.json"), "{}").unwrap();
         fs::write(folder.path().join("out/results/a.pps"), "1\n").unwrap();
-        let found = walk(folder.path(), &[]).unwrap();
-        assert!(found.files.is_empty());
-        let outcome = Outcome::Skipped(Skip::Imported);
-        assert_eq!(found.others, [(PathBuf::from("out"), outcome)]);
+        let account = r#"{"schema":1,"root":"a","files":{"read":1,"skipped":0,"failed":0},"folders":1,"runs":0}"#;
+        for (text, is_import) in [
+            (account, true),
+            (r#"{"schema":99}"#, true),
+            ("{}", false),
+            ("another's", false),
+        ] {
+            fs::write(folder.path().join("out/import.json"), text).unwrap();
+            let found = walk(folder.path(), &[]).unwrap();
+            assert_eq!(found.files.is_empty(), is_import, "{text}");
+            let outcome = (PathBuf::from("out"), Outcome::Skipped(Skip::Imported));
+            assert_eq!(found.others.contains(&outcome), is_import, "{text}");
+        }
     }
 
     #[test]

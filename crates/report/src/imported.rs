@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use fwdlab_model::imported::{
     BlockOutcome, ImportedBlock, ImportedResults, ImportedRow, ImportedRun, ImportedVariant,
 };
+use fwdlab_netbenches::imported_observations;
 use fwdlab_stats::median;
 use serde::Serialize;
 
@@ -52,7 +53,7 @@ pub struct JudgedBlock {
     pub not_judged: Option<String>,
 }
 
-/// The runs of a variant.
+/// The runs of a variant, without those that were profiled.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VariantSummary {
     /// What its files are called.
@@ -132,8 +133,9 @@ impl ImportedReport {
         }
         *page += "# Judged by fwdlab\n\n\
             The blocks above are printed from the observations that the logs give. Below, the comparisons of a block are \
-            judged together: Welch's t of the logarithms, corrected for their number; a change of less than 1 % does not \
-            matter. Nothing says in which order the runs were made, so a drift between them would show as an effect.\n\n";
+            judged together, without runs that were profiled: Welch's t of the logarithms, corrected for their number; a \
+            change of less than 1 % does not matter. Nothing says in which order the runs were made, so a drift between \
+            them would show as an effect.\n\n";
         for block in &self.blocks {
             block.write(page);
         }
@@ -188,7 +190,7 @@ impl JudgedBlock {
                 *page += "The logs give other figures than were published: the block above has those of the logs.\n\n";
             }
             BlockOutcome::NotDerived => {
-                *page += "A row of this block is of no dataset; it stands above as it was published.\n\n";
+                *page += "A row of this block has no observations that count; the block stands above as it was published.\n\n";
             }
         }
         self.origins(page);
@@ -233,6 +235,14 @@ impl JudgedBlock {
                     "{label} is as it was published: there are no logs of it.\n"
                 );
             }
+            if row.profiled_runs > 0 {
+                let runs = format::counted(row.profiled_runs as u64, "run");
+                let _ = writeln!(
+                    page,
+                    "{label} is judged without the logs of {runs} made beside a profiler; a value that was published in the \
+                     place of such a log, and that it does not give, counts.\n"
+                );
+            }
         }
     }
 }
@@ -269,9 +279,14 @@ fn judge(block: &ImportedBlock, settings: CompareSettings) -> JudgedBlock {
 }
 
 fn summary(variant: &ImportedVariant, runs: &[ImportedRun]) -> VariantSummary {
+    let counted: Vec<f64> = imported_observations(variant, runs)
+        .into_iter()
+        .filter(|one| one.run.is_some())
+        .map(|one| one.pps)
+        .collect();
     let runs: Vec<&ImportedRun> = runs
         .iter()
-        .filter(|run| run.variant == variant.name)
+        .filter(|run| run.variant == variant.name && !run.is_profiled)
         .collect();
     let middle = |of: fn(&ImportedRun) -> Option<f64>| {
         let values: Vec<f64> = runs.iter().filter_map(|run| of(run)).collect();
@@ -280,10 +295,64 @@ fn summary(variant: &ImportedVariant, runs: &[ImportedRun]) -> VariantSummary {
     VariantSummary {
         key: variant.key.clone(),
         runs: runs.len(),
-        archive_pps: middle(|run| run.archive_pps),
+        archive_pps: median(&counted),
         forwarded_pps: middle(|run| run.forwarded_pps),
         offered_pps: middle(|run| run.offered_pps),
         flows: variant.flows,
         stalls: runs.iter().map(|run| run.stalls).sum(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_says_of_which_rows_runs_were_profiled_and_counts_them_nowhere() {
+        let rows = [("off", 1, "[1001,1004,1003]"), ("on", 0, "[1101,1104,1103]")].map(
+            |(label, profiled, values)| {
+                format!(
+                    r#"{{"label":"{label}","dataset":"{label}.pps","is_of_another_folder":false,"is_of_logs":true,
+                    "profiled_runs":{profiled},"observations_pps":{values},"offered_pps":null}}"#
+                )
+            },
+        );
+        let results: ImportedResults = serde_json::from_str(&format!(
+            r#"{{"schema":1,"source":"s","platform":"p","nic":"n","topic":"t","label":"l","title":null,"lab":[],
+            "text":{{"path":"README.md","text":"","blocks":[{{"heading":null,"line":3,"outcome":"same","rows":[{}]}}]}},
+            "variants":[{{"name":"off","key":"off","family":null,"description":null,"dataset":{{"path":"off.pps",
+              "origin":"altered","published_pps":[1001,1004,1003]}},"flows":null,"frame_size_bytes":null,
+              "settings":{{}}}}],"files":[]}}"#,
+            rows.join(",")
+        ))
+        .unwrap();
+        let run = |iteration: u32, pps: f64| ImportedRun {
+            schema: 1,
+            variant: results.variants[0].name.clone(),
+            iteration: Some(iteration),
+            receiver: None,
+            senders: vec![],
+            archive_pps: Some(pps),
+            forwarded_pps: Some(pps),
+            forwarded_median_pps: None,
+            offered_pps: None,
+            published_pps: None,
+            ending: None,
+            stalls: usize::from(iteration == 1),
+            is_profiled: iteration == 1,
+        };
+        let runs = [run(1, 400.0), run(2, 1004.0), run(3, 1003.0)];
+        let report = ImportedReport::build(&results, &runs, CompareSettings::default());
+        let summary = &report.variants[0];
+        assert_eq!((summary.runs, summary.stalls), (2, 0));
+        assert_eq!(summary.archive_pps, Some(1003.5));
+        assert_eq!(summary.forwarded_pps, Some(1003.5));
+        let page = report.readme();
+        assert!(
+            page.contains("off is judged without the logs of 1 run made beside a profiler"),
+            "{page}"
+        );
+        assert!(!page.contains("on is judged without"), "{page}");
+        assert!(page.contains("- **on**: different (faster)"), "{page}");
     }
 }

@@ -126,7 +126,10 @@ impl Session {
     ) -> Option<Self> {
         let variants = results.variants.iter().filter_map(|variant| {
             let (values_pps, offered_pps): (Vec<f64>, Vec<Option<f64>>) =
-                imported_observations(variant, runs).into_iter().unzip();
+                imported_observations(variant, runs)
+                    .into_iter()
+                    .map(|one| (one.pps, one.offered_pps))
+                    .unzip();
             let offered_pps: Option<Vec<f64>> = offered_pps.into_iter().collect();
             (!values_pps.is_empty()).then(|| SessionVariant {
                 name: variant.name.clone(),

@@ -14,7 +14,7 @@ use fwdlab_stats::ministat::PublishedComparison;
 use crate::datasets::place;
 use crate::readme::{DatasetIndex, RowBacking};
 use crate::{
-    ArchiveTree, BenchInfo, Content, Fingerprint, Outcome, ResultsFolder, Run, RunGroup,
+    ArchiveTree, BenchInfo, Content, Counted, Fingerprint, Outcome, ResultsFolder, Run, RunGroup,
     TreeDataset,
 };
 
@@ -49,8 +49,8 @@ pub struct AuditedDataset {
     /// The same for datasets that were measured with the same system, settings and traffic on the same
     /// machine, as far as is written down; none where what tells it from others is not.
     pub configuration: Option<usize>,
-    /// What was published, in packets per second.
-    pub published_pps: Vec<f64>,
+    /// The observations that count, in packets per second.
+    pub observations_pps: Vec<f64>,
     /// The runs that its logs tell of, profiled ones left out; empty without logs.
     pub runs: Vec<AuditedRun>,
 }
@@ -115,7 +115,7 @@ impl PublishedResults {
                 topic: folder.place.topic.clone(),
                 year: info.and_then(BenchInfo::year),
                 configuration: found.and_then(|found| configurations.number(found)),
-                published_pps: dataset.values.to_vec(),
+                observations_pps: pps(&dataset.counted(&tree.files)),
                 runs: runs(tree, dataset),
             }
         });
@@ -127,13 +127,16 @@ impl PublishedResults {
     }
 }
 
+fn pps(counted: &[Counted]) -> Vec<f64> {
+    counted.iter().map(|one| one.pps).collect()
+}
+
 /// The runs that a dataset was made of, or where their logs were not kept, those that are described under its
 /// name.
 fn described<'a>(dataset: &TreeDataset<'a>) -> Option<&'a RunGroup> {
-    dataset.group().or_else(|| {
-        let name = dataset.name.strip_suffix(".pps").unwrap_or(&dataset.name);
-        dataset.folder().described(name)
-    })
+    dataset
+        .group()
+        .or_else(|| dataset.folder().described(dataset.key()))
 }
 
 fn runs(tree: &ArchiveTree, dataset: &TreeDataset<'_>) -> Vec<AuditedRun> {

@@ -17,7 +17,7 @@ use fwdlab_model::imported::{
 use fwdlab_sys::durable;
 
 use crate::error::NetbenchesError;
-use crate::imported::{RUNS, load_imported};
+use crate::imported::{RUNS, imported_observations, load_imported};
 use crate::lint::{LINES_NOT_UNDERSTOOD, NO_RAW_DATA};
 
 /// Holds every file in a folder of imported results against its records, and what was published against what its logs
@@ -53,9 +53,9 @@ pub fn lint_imported(directory: &Path) -> Linted<(ImportedResults, Vec<ImportedR
     }
 }
 
-/// A run whose logs give an observation, and its line in `runs.jsonl`.
+/// An observation that the records give, and the line of its run in `runs.jsonl`; none where it is as it was published.
 struct Given {
-    line: usize,
+    line: Option<usize>,
     pps: f64,
 }
 
@@ -65,15 +65,43 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    fn given(&self, variant: &VariantName) -> Vec<Given> {
-        let numbered = (1..).zip(self.runs);
-        let of_variant = numbered.filter(|(_, run)| run.variant == *variant);
+    /// What the logs of a variant's runs gave.
+    fn of_logs(&self, variant: &VariantName) -> Vec<Given> {
+        let of_variant = self.lines(variant).into_iter();
         of_variant
-            .filter_map(|(line, run)| {
-                let pps = run.archive_pps?;
-                Some(Given { line, pps })
+            .filter_map(|line| {
+                let pps = self.runs[line - 1].archive_pps?;
+                Some(Given {
+                    line: Some(line),
+                    pps,
+                })
             })
             .collect()
+    }
+
+    /// What stands in a variant's file: what was published where the logs give it, else what counts.
+    fn given(&self, variant: &ImportedVariant) -> Vec<Given> {
+        let dataset = variant.dataset.as_ref();
+        if dataset.is_some_and(|dataset| dataset.origin.is_given_by_logs()) {
+            return self.of_logs(&variant.name);
+        }
+        let lines = self.lines(&variant.name);
+        let counted = imported_observations(variant, self.runs);
+        if counted.iter().all(|one| one.run.is_none()) {
+            return Vec::new();
+        }
+        let given = counted.into_iter().map(|one| Given {
+            line: one.run.map(|run| lines[run]),
+            pps: one.pps,
+        });
+        given.collect()
+    }
+
+    /// The lines of a variant's runs in `runs.jsonl`.
+    fn lines(&self, variant: &VariantName) -> Vec<usize> {
+        let numbered = (1..).zip(self.runs);
+        let of_variant = numbered.filter(|(_, run)| run.variant == *variant);
+        of_variant.map(|(line, _)| line).collect()
     }
 
     fn file_of(&self, variant: &VariantName) -> PathBuf {
@@ -118,8 +146,7 @@ impl Import<'_> {
     }
 
     fn lint_variant(&self, variant: &ImportedVariant, findings: &mut Vec<Finding>) {
-        let given = self.given(&variant.name);
-        self.lint_values(variant, &given, findings);
+        self.lint_values(variant, &self.given(variant), findings);
         let Some(dataset) = &variant.dataset else {
             return;
         };
@@ -144,6 +171,7 @@ impl Import<'_> {
                     dataset.path
                 );
                 let finding = Finding::new(&VALUE_NOT_DERIVED, self.directory, sentence);
+                let given = self.of_logs(&variant.name);
                 let mut rows = dataset.published_pps.iter().zip(&given);
                 let differing = rows.find(|(pps, given)| !same(**pps, given.pps));
                 findings.push(match differing {
@@ -243,11 +271,12 @@ impl Import<'_> {
     }
 
     fn derived(&self, given: &Given) -> Evidence {
-        Evidence::derived(
-            &self.directory.join(RUNS),
-            Some(given.line),
-            format!("\"archive_pps\":{}", given.pps),
-        )
+        let (name, key) = match given.line {
+            Some(_) => (RUNS, "archive_pps"),
+            None => (layout::IMPORTED, "published_pps"),
+        };
+        let says = format!("\"{key}\":{}", given.pps);
+        Evidence::derived(&self.directory.join(name), given.line, says)
     }
 }
 
@@ -350,6 +379,46 @@ mod tests {
         let sentence =
             "L/bench.x.1.receiver:7 has a line that fwdlab does not understand: \"x\"".to_owned();
         assert!(found(folder.path()).contains(&("L412", sentence)));
+    }
+
+    #[test]
+    fn what_an_import_writes_beside_profiled_runs_and_blank_lines_is_sound() {
+        let receiver = |pps: u64| {
+            let sample = |second| {
+                format!("{second:03}.0 main_thread [1441] {pps} pps ({pps} pkts in 1000000 usec)\n")
+            };
+            let samples: String = (0..40).map(sample).collect();
+            format!("CMD: pkt-gen -f rx -i ix1\n{samples}")
+        };
+        let archive = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(archive.path().join(name), text).unwrap();
+        for key in ["x", "y", "z"] {
+            for (run, pps) in [(1, 600), (2, 900), (3, 902)] {
+                write(&format!("bench.{key}.{run}.receiver"), &receiver(pps));
+            }
+            write(&format!("bench.{key}.1.pmc.folded"), "ip_input 7\n");
+        }
+        write("x.pps", "901\n900\n902\n");
+        write("y.pps", "600\n\n900\n902\n");
+        write("empty.pps", "");
+        write("bench.empty.1.receiver", &receiver(900)[..100]);
+        let tree = crate::ArchiveTree::read(archive.path()).unwrap();
+        let out = tempfile::tempdir().unwrap();
+        crate::write_import(out.path(), &tree).unwrap();
+        let folder = out.path().join("results");
+        let texts = ["empty", "x", "y", "z"]
+            .map(|name| fs::read_to_string(folder.join(format!("{name}.pps"))).unwrap());
+        assert_eq!(
+            texts,
+            ["", "901\n900\n902\n", "600\n\n900\n902\n", "900\n902\n"]
+        );
+        let altered = "x.pps was published with values that its logs do not give".to_owned();
+        assert_eq!(found(&folder), [("L101", altered)]);
+        fs::write(folder.join("x.pps"), "905\n900\n902\n").unwrap();
+        assert_eq!(
+            found(&folder)[1],
+            ("L103", "x.pps holds 905 where its run gives 901".to_owned())
+        );
     }
 
     #[test]

@@ -84,7 +84,7 @@ struct Measured<'a> {
 
 impl<'a> Measured<'a> {
     fn of(dataset: &'a AuditedDataset) -> Option<Self> {
-        let values = &dataset.published_pps;
+        let values = &dataset.observations_pps;
         Some(Self {
             dataset,
             cv_percent: variation_percent(values).filter(|_| values.len() >= RUNS_MIN)?,
@@ -124,7 +124,7 @@ fn row(name: &str, members: &[&Measured<'_>]) -> Option<NoiseRow> {
         name: name.to_owned(),
         runs: members
             .iter()
-            .map(|one| one.dataset.published_pps.len())
+            .map(|one| one.dataset.observations_pps.len())
             .sum(),
         cv_percent: Quantiles::of(&cvs)?,
     })

@@ -61,7 +61,7 @@ impl PracticeSection {
         }
         let counts = published.datasets.iter();
         let counts: Vec<f64> = counts
-            .map(|dataset| dataset.published_pps.len() as f64)
+            .map(|dataset| dataset.observations_pps.len() as f64)
             .collect();
         let runs = whole(median(&counts)?).clamp(3, RUNS_MAX);
         let practice = Practice::new(runs, CONFIDENCE, DRAWS).ok()?;

@@ -95,7 +95,7 @@ pub struct OrderSection {
 
 impl TailsSection {
     pub(super) fn build(datasets: &[AuditedDataset]) -> Option<Self> {
-        let values = datasets.iter().map(|dataset| &dataset.published_pps);
+        let values = datasets.iter().map(|dataset| &dataset.observations_pps);
         let off_percent: Vec<f64> = values
             .filter(|values| values.len() >= RUNS_MIN)
             .flat_map(|values| off_the_others(values))
@@ -190,7 +190,7 @@ impl SessionsSection {
     pub(super) fn build(datasets: &[AuditedDataset]) -> Option<Self> {
         let mut alike: BTreeMap<usize, Vec<&AuditedDataset>> = BTreeMap::new();
         for dataset in datasets {
-            let values = &dataset.published_pps;
+            let values = &dataset.observations_pps;
             if let Some(configuration) = dataset.configuration
                 && values.len() >= COMPARED_MIN
                 && values.iter().all(|value| *value > 0.0)
@@ -220,7 +220,7 @@ impl SessionsSection {
 
 impl SessionPair {
     fn of(one: &AuditedDataset, other: &AuditedDataset) -> Option<Self> {
-        let [first, second] = [one, other].map(|dataset| &dataset.published_pps);
+        let [first, second] = [one, other].map(|dataset| &dataset.observations_pps);
         // The same numbers twice were copied, not measured again.
         if one.folder == other.folder || first == second {
             return None;
@@ -281,7 +281,7 @@ impl OrderSection {
             expected: 0.0,
         };
         for dataset in datasets {
-            let values = &dataset.published_pps;
+            let values = &dataset.observations_pps;
             let mut sorted = values.clone();
             sorted.sort_by(f64::total_cmp);
             if values.len() < 4 || sorted.windows(2).any(|pair| pair[0] >= pair[1]) {

@@ -12,7 +12,7 @@ fn dataset(folder: &str, name: &str, values: &[f64]) -> AuditedDataset {
         topic: Some("firewalls".to_owned()),
         year: Some(2019),
         configuration: None,
-        published_pps: values.to_vec(),
+        observations_pps: values.to_vec(),
         runs: Vec::new(),
     }
 }

@@ -155,7 +155,7 @@ impl<'a> Family<'a> {
     }
 
     fn judged(&self) -> Option<Vec<AuditComparison>> {
-        let family = self.observations(|dataset| Some(dataset.published_pps.clone()))?;
+        let family = self.observations(|dataset| Some(dataset.observations_pps.clone()))?;
         let settings = VerdictSettings::default();
         let verdicts = independent_verdicts(&family, &settings).ok()?;
         let methods = independent_methods(&family, CONFIDENCE, DRAWS).ok()?;

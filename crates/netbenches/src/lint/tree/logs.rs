@@ -92,7 +92,9 @@ fn lint_run(folder: Folder<'_>, group: &RunGroup, run: &Run, findings: &mut Vec<
     if run.senders.is_empty() {
         found(
             &LOG_MISSING,
-            format!("{name}: there is no log of a sender, so that nothing says what was offered"),
+            format!(
+                "{name}: there is no log of a sender that can be read, so that nothing says what was offered"
+            ),
             None,
             format!("run of {}", shown(&group.key)),
         );
@@ -148,7 +150,8 @@ impl Traffic {
 impl UsualLoads {
     fn of(folder: Folder<'_>) -> Self {
         let mut loads: BTreeMap<Traffic, Vec<f64>> = BTreeMap::new();
-        for run in folder.folder.groups.iter().flat_map(|group| &group.runs) {
+        let runs = folder.folder.groups.iter().flat_map(|group| &group.runs);
+        for run in runs.filter(|run| !run.is_profiled) {
             if let (Some(traffic), Some(offered)) = (
                 Traffic::of(folder, run),
                 run.offered_pps(&folder.tree.files),
@@ -192,6 +195,7 @@ fn lint_ceiling(folder: Folder<'_>, group: &RunGroup) -> Option<Finding> {
     let rates: Vec<(f64, f64)> = group
         .runs
         .iter()
+        .filter(|run| !run.is_profiled)
         .filter_map(|run| Some((run.received(files)?.steady_pps()?, run.offered_pps(files)?)))
         .collect();
     let shares: Vec<f64> = rates

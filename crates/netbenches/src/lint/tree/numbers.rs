@@ -28,8 +28,6 @@ pub(super) fn lint_numbers(folder: Folder<'_>, findings: &mut Vec<Finding>) {
             continue;
         }
         match (dataset.origin, dataset.group) {
-            // What a log that does not read would give is not known.
-            (DatasetOrigin::Altered, Some(group)) if has_unread_log(folder, group) => {}
             (DatasetOrigin::Altered, Some(group)) => {
                 Altered::of(folder, dataset, content, group).lint(findings);
             }
@@ -50,11 +48,6 @@ pub(super) fn lint_numbers(folder: Folder<'_>, findings: &mut Vec<Finding>) {
             _ => {}
         }
     }
-}
-
-fn has_unread_log(folder: Folder<'_>, group: usize) -> bool {
-    let mut runs = folder.folder.groups[group].runs.iter();
-    runs.any(|run| run.receiver.is_some() && run.received(&folder.tree.files).is_none())
 }
 
 /// A dataset without a value; its logs may have some.
@@ -220,7 +213,9 @@ impl<'a> Altered<'a> {
         let mut derived = self.only_derived.iter();
         for &(line, published) in &self.only_published {
             let Some(&(run, value)) = derived.next() else {
-                let sentence = format!("{name} has {published}, and no log of that run is there");
+                let sentence = format!(
+                    "{name} has {published}, and no log of that run is there that can be read"
+                );
                 let finding = self.folder.finding(&RUN_MISSING, sentence);
                 findings.push(finding.with(self.published(line, published)));
                 continue;

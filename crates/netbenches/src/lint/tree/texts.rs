@@ -10,6 +10,7 @@ use fwdlab_stats::ministat::{PublishedComparison, PublishedRow};
 use fwdlab_stats::{IndependentObservations, VerdictSettings, independent_verdicts, median};
 use fwdlab_sys::parallel::{FEW, parallel};
 
+use crate::counted::offered_pps;
 use crate::datasets::place;
 use crate::lint::{
     BLOCK_ALTERED, LABEL_OF_ANOTHER, LINK_OF_ANOTHER, MASKS_DISAGREE, ROW_NOT_DERIVED,
@@ -300,7 +301,10 @@ impl Text<'_> {
         let Some((&baseline, others)) = chosen.as_deref().and_then(<[usize]>::split_first) else {
             return;
         };
-        let values = |position: usize| self.datasets[position].values.to_vec();
+        let values = |position: usize| -> Vec<f64> {
+            let counted = self.datasets[position].counted(&self.tree.files);
+            counted.iter().map(|one| one.pps).collect()
+        };
         let comparisons: Vec<IndependentObservations> = others
             .iter()
             .map(|&position| IndependentObservations {
@@ -321,8 +325,16 @@ impl Text<'_> {
                 None => continue,
             };
             if said && !is_shown {
+                let is_as_published = [baseline, position]
+                    .iter()
+                    .all(|&position| values(position) == self.datasets[position].values);
+                let of_which = if is_as_published {
+                    ""
+                } else {
+                    ", with the runs that count and were not published,"
+                };
                 let sentence = format!(
-                    "a difference is said of {}, which is {} when the {} comparisons of its block are \
+                    "a difference is said of {}, which is {}{of_which} when the {} comparisons of its block are \
                      judged together by Welch's t of their logarithms (p {:.3})",
                     shown(row),
                     verdict.verdict,
@@ -342,8 +354,8 @@ impl Text<'_> {
     /// Whether two arms were offered the same.
     fn offered(&self, row: &PublishedRow, baseline: usize, position: usize) -> Option<Finding> {
         let offered = |position: usize| {
-            let loads = self.datasets[position].offered_pps(&self.tree.files)?;
-            Some(loads).filter(|loads| loads.len() >= 3)
+            let loads = offered_pps(&self.datasets[position].counted(&self.tree.files));
+            loads.filter(|loads| loads.len() >= 3)
         };
         let (first, second) = (offered(baseline)?, offered(position)?);
         let (of_first, of_second) = (median(&first)?, median(&second)?);

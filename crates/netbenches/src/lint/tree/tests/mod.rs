@@ -1,6 +1,7 @@
 //! Every rule on published trees: what it finds, and what it must not.
 
 mod files;
+mod foreign;
 mod hostile;
 mod logs;
 mod numbers;

@@ -1,4 +1,11 @@
+use fwdlab_model::imported::BlockOutcome;
+
+use crate::audit::PublishedResults;
 use crate::lint::tree::sample::{OFF, ON, Sample, receiver};
+use crate::{ArchiveTree, Imported, imported_observations};
+
+/// How pmcstat's samples begin.
+const SAMPLES: &[u8] = b"\x18\0\x0a\xee";
 
 /// A sound tree whose `off` is published with other values.
 fn published_as(off: &[u64]) -> Sample {
@@ -29,21 +36,15 @@ fn a_value_beyond_those_of_the_logs_is_found() {
 }
 
 #[test]
-fn nothing_is_said_of_what_a_log_that_does_not_read_would_give() {
+fn the_value_of_a_log_that_does_not_read_cannot_be_traced_and_the_others_can() {
     let sample = Sample::sound();
+    let untraced = "L104\npublished off.pps:2: 1004000".to_owned();
     sample.write("RAW/bench.off.2.receiver", "no log\n");
     let found = sample.found();
-    assert!(
-        found.iter().all(|found| found.starts_with("L902")),
-        "{found:?}"
-    );
-    // Without the log its value cannot be traced; the others can.
+    assert!(found[0].starts_with("L902\npublished RAW/bench.off.2.receiver"));
+    assert_eq!(found[1..], [untraced.clone()]);
     sample.remove("RAW/bench.off.2.receiver");
-    let found: Vec<String> = sample.found();
-    assert!(
-        found[0].starts_with("L104\npublished off.pps:2: 1004000"),
-        "{found:?}"
-    );
+    assert_eq!(sample.found(), [untraced]);
 }
 
 #[test]
@@ -127,12 +128,69 @@ fn a_log_that_a_profiled_run_has_overwritten_is_told_from_a_changed_value() {
     sample.write("RAW/bench.off.3.receiver", receiver(&[900_000; 30]));
     let replaced = "published off.pps:3: 1003000\nderived RAW/bench.off.3.receiver: 900000";
     assert_eq!(sample.found(), [format!("L103\n{replaced}")]);
+    // What bears its name and is no profile says nothing.
     sample.write("RAW/bench.off.3.pmc.out", "samples");
+    assert_eq!(sample.found(), [format!("L103\n{replaced}")]);
+    sample.write("RAW/bench.off.3.pmc.out", SAMPLES);
     assert_eq!(sample.found(), [format!("L111\n{replaced}")]);
     // A profiler does not make a device faster.
     sample.write("RAW/bench.off.3.receiver", receiver(&[1_004_500; 30]));
     let replaced = "published off.pps:3: 1003000\nderived RAW/bench.off.3.receiver: 1004500";
     assert_eq!(sample.found(), [format!("L103\n{replaced}")]);
+}
+
+#[test]
+fn the_same_observations_count_in_a_report_an_audit_a_query_and_lint() {
+    let sample = Sample::sound();
+    let text = sample.path("README.md");
+    let text = std::fs::read_to_string(text).unwrap();
+    // Both were measured once more with a profiler, and the logs of the first runs overwritten.
+    for (key, pps) in [("off", 400_000), ("on", 990_000)] {
+        sample.write(&format!("RAW/bench.{key}.1.receiver"), receiver(&[pps; 30]));
+        sample.write(&format!("RAW/bench.{key}.1.pmc.out"), SAMPLES);
+    }
+    let rates = |rates: &[u64]| -> Vec<f64> { rates.iter().map(|&pps| pps as f64).collect() };
+    let counting = [rates(&OFF), rates(&ON)];
+    assert_eq!(
+        counted(&sample),
+        [counting.clone(), counting.clone(), counting]
+    );
+    let tree = ArchiveTree::read(sample.root()).unwrap();
+    let folder = Imported::all(&tree).remove(0);
+    let imported = folder.results.text.unwrap();
+    assert_eq!(imported.text, text);
+    assert_eq!(imported.blocks[0].outcome, BlockOutcome::Same);
+    assert_eq!(imported.blocks[0].rows[0].profiled_runs, 1);
+    let codes = sample.lint().into_iter().map(|found| found.rule.code);
+    assert_eq!(codes.collect::<Vec<_>>(), ["L111", "L111"]);
+    // Where the profiled runs themselves were published, they do not count.
+    let [mut off, mut on] = [OFF, ON];
+    (off[0], on[0]) = (400_000, 990_000);
+    sample.publish(&[("off", &off), ("on", &on)]);
+    let counting = [rates(&OFF[1..]), rates(&ON[1..])];
+    assert_eq!(
+        counted(&sample),
+        [counting.clone(), counting.clone(), counting]
+    );
+    // One value of five is 60 % below the others, so that nothing would be decided; ministat said so.
+    assert_eq!(sample.found(), [""; 0]);
+}
+
+/// The observations of both datasets that a report has, those of an audit, and those of a query.
+fn counted(sample: &Sample) -> [[Vec<f64>; 2]; 3] {
+    let tree = ArchiveTree::read(sample.root()).unwrap();
+    let folder = Imported::all(&tree).remove(0);
+    let text = folder.results.text.as_ref().unwrap();
+    let audited = PublishedResults::of(&tree).datasets;
+    let queried = |index: usize| {
+        let counted = imported_observations(&folder.results.variants[index], &folder.runs);
+        counted.into_iter().map(|one| one.pps).collect()
+    };
+    [
+        [0, 1].map(|index| text.blocks[0].rows[index].observations_pps.clone()),
+        [0, 1].map(|index| audited[index].observations_pps.clone()),
+        [0, 1].map(queried),
+    ]
 }
 
 #[test]
