@@ -385,7 +385,7 @@ mod tests {
     fn what_an_import_writes_beside_profiled_runs_and_blank_lines_is_sound() {
         let receiver = |pps: u64| {
             let sample = |second| {
-                format!("{second:03}.0 main_thread [1441] {pps} pps ({pps} pkts in 1000000 usec)\n")
+                format!("{second:03}.000000 main_thread [1441] {pps} pps ({pps} pkts in 1000000 usec)\n")
             };
             let samples: String = (0..40).map(sample).collect();
             format!("CMD: pkt-gen -f rx -i ix1\n{samples}")
@@ -401,7 +401,7 @@ mod tests {
         write("x.pps", "901\n900\n902\n");
         write("y.pps", "600\n\n900\n902\n");
         write("empty.pps", "");
-        write("bench.empty.1.receiver", &receiver(900)[..100]);
+        write("bench.empty.1.receiver", &receiver(900)[..91]);
         let tree = crate::ArchiveTree::read(archive.path()).unwrap();
         let out = tempfile::tempdir().unwrap();
         crate::write_import(out.path(), &tree).unwrap();
