@@ -385,7 +385,9 @@ mod tests {
     fn what_an_import_writes_beside_profiled_runs_and_blank_lines_is_sound() {
         let receiver = |pps: u64| {
             let sample = |second| {
-                format!("{second:03}.000000 main_thread [1441] {pps} pps ({pps} pkts in 1000000 usec)\n")
+                format!(
+                    "{second:03}.000000 main_thread [1441] {pps} pps ({pps} pkts in 1000000 usec)\n"
+                )
             };
             let samples: String = (0..40).map(sample).collect();
             format!("CMD: pkt-gen -f rx -i ix1\n{samples}")

@@ -8,16 +8,15 @@ mod labels;
 mod links;
 mod masks;
 mod statements;
+mod tables;
 mod title;
 mod words;
 
-pub use figures::{
-    MisprintedCell, TableContradiction, UnsupportedClaim, misprinted_cells, table_contradictions,
-    unsupported_claims,
-};
+pub use figures::{UnsupportedClaim, unsupported_claims};
 pub use labels::{LabelContradiction, label_contradictions};
 pub use links::{LinkContradiction, link_contradictions};
 pub use masks::{MaskContradiction, MaskProblem, mask_contradictions};
 pub use statements::{Statement, driver_names, statements};
+pub use tables::{MisprintedCell, TableContradiction, misprinted_cells, table_contradictions};
 pub use title::{TitleContradiction, title_contradiction};
 pub use words::{Contradiction, ContradictionKind, contradiction, names_place};
