@@ -17,8 +17,9 @@ use crate::lint::{
     ROW_NOT_FOUND, ROW_OF_ANOTHER_FOLDER, TEXT_NOT_OF_DATA, TEXT_NOT_OF_TABLE,
 };
 use crate::readme::facts::{
-    ContradictionKind, label_contradictions, link_contradictions, mask_contradictions,
-    misprinted_cells, names_place, table_contradictions, title_contradiction, unsupported_claims,
+    ContradictionKind, TabledDataset, label_contradictions, link_contradictions,
+    mask_contradictions, misprinted_cells, names_place, table_contradictions, title_contradiction,
+    unsupported_claims,
 };
 use crate::readme::{
     BlockBacking, DatasetIndex, Departure, DepartureKind, Printing, PublishedReadme, ReadmeBlock,
@@ -510,15 +511,13 @@ impl Text<'_> {
             .datasets
             .iter()
             .filter(|known| places.contains(&known.place));
-        let figures = of_places.flat_map(|known| {
-            let values = known.values;
-            let average = values.iter().sum::<f64>() / values.len() as f64;
-            let ends = values.iter().copied();
-            let medians = medians(values).into_iter().flatten();
-            medians.chain(ends).chain([average])
+        let tabled = of_places.map(|known| TabledDataset {
+            name: (known.place == self.place).then_some(&*known.name),
+            levels: levels(known.values),
+            values: known.values,
         });
-        let known: Vec<f64> = figures.filter(|figure| figure.is_finite()).collect();
-        let found = misprinted_cells(self.readme, &known).into_iter();
+        let tabled: Vec<TabledDataset<'_>> = tabled.collect();
+        let found = misprinted_cells(self.readme, &tabled).into_iter();
         found
             .map(|found| {
                 let sentence = format!("{:?} is but for one digit {}", found.text, found.figure);
@@ -528,6 +527,13 @@ impl Text<'_> {
             })
             .collect()
     }
+}
+
+/// The medians of ministat's dialects, and the average.
+fn levels(values: &[f64]) -> Vec<f64> {
+    let average = values.iter().sum::<f64>() / values.len() as f64;
+    let medians = medians(values).into_iter().flatten();
+    medians.chain([average]).collect()
 }
 
 fn shown(row: &PublishedRow) -> String {

@@ -173,6 +173,7 @@ impl Figures {
             match Cell::of(cell) {
                 Cell::Number(number) => figures.rates.push(number.abs()),
                 Cell::Change(claim) => figures.percentages.push(claim.high.abs()),
+                Cell::Rate(claim) => figures.rates.push(claim.high.abs()),
                 Cell::Other => {}
             }
         }

@@ -17,6 +17,8 @@ pub use labels::{LabelContradiction, label_contradictions};
 pub use links::{LinkContradiction, link_contradictions};
 pub use masks::{MaskContradiction, MaskProblem, mask_contradictions};
 pub use statements::{Statement, driver_names, statements};
-pub use tables::{MisprintedCell, TableContradiction, misprinted_cells, table_contradictions};
+pub use tables::{
+    MisprintedCell, TableContradiction, TabledDataset, misprinted_cells, table_contradictions,
+};
 pub use title::{TitleContradiction, title_contradiction};
 pub use words::{Contradiction, ContradictionKind, contradiction, names_place};

@@ -1,8 +1,9 @@
 //! Numbers in the tables of a text.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use super::super::{Claim, PublishedReadme, Quantity, Table, TextLine, claims};
+use super::super::{Claim, PublishedReadme, Quantity, Table, TableRow, TextLine, claims};
 use super::figures::{Figures, ROUNDING, UnsupportedClaim, is_misprint};
 
 /// A cell that another table has with another number.
@@ -33,57 +34,238 @@ pub struct MisprintedCell {
     pub figure: f64,
 }
 
-const CELL_DIGITS_MIN: usize = 5;
+/// A dataset that a table may show.
+#[derive(Clone, Debug, Default)]
+pub struct TabledDataset<'a> {
+    /// What a row may call it; none of a dataset of another folder.
+    pub name: Option<&'a str>,
+    /// Its medians and its average.
+    pub levels: Vec<f64>,
+    /// Its observations.
+    pub values: &'a [f64],
+}
+
+impl TabledDataset<'_> {
+    fn figures(&self) -> impl Iterator<Item = f64> {
+        self.levels.iter().chain(self.values).copied()
+    }
+}
+
+/// With fewer digits, a number is near that of anything: in any row, and in one that has the name of its dataset.
+const DIGITS_MIN: usize = 5;
+const NAMED_DIGITS_MIN: usize = 3;
 /// No table for readers has more columns.
 const COLUMNS_MAX: usize = 64;
 /// More numbers that are none of the figures are of something else.
 const OTHERS_MAX: usize = 8;
 
-/// Numbers of a table's column that are a known figure but for one digit, where more of its numbers are
-/// known figures.
+/// Numbers of a table that are a known figure but for one digit: in a row that begins with the name of a dataset, where
+/// they are a figure of that dataset, or how far it is from that of another row; in others, where more numbers of their
+/// column are known figures.
 ///
-/// Shape: `known` are medians and the like of the datasets that the README may show.
-pub fn misprinted_cells(readme: &PublishedReadme, known: &[f64]) -> Vec<MisprintedCell> {
-    let mut known: Vec<f64> = known.to_vec();
+/// Shape: `datasets` are those that the README may show.
+pub fn misprinted_cells(
+    readme: &PublishedReadme,
+    datasets: &[TabledDataset<'_>],
+) -> Vec<MisprintedCell> {
+    let mut known: Vec<f64> = datasets.iter().flat_map(TabledDataset::figures).collect();
     known.extend(Figures::of_blocks(readme).rates);
+    known.retain(|figure| figure.is_finite());
     known.sort_by(f64::total_cmp);
-    let mut found = Vec::new();
+    let mut found: Vec<MisprintedCell> = Vec::new();
     for table in &readme.tables {
-        let columns = table.rows.iter().map(|row| row.cells.len()).max();
-        let columns = 0..columns.unwrap_or(0).min(COLUMNS_MAX);
-        let cells = |column: usize| {
-            let rows = table.rows.iter();
-            rows.filter_map(move |row| Some((row.line, Written::of(row.cells.get(column)?)?)))
-        };
-        let is_shown = |number: &Written| {
-            let next = known.partition_point(|figure| *figure < number.value);
-            let around = &known[next.saturating_sub(1)..known.len().min(next + 1)];
-            around.iter().any(|figure| number.shows(*figure))
-        };
-        // A figure that another cell shows is not what a cell was to show.
-        let shown_by_another = |figure: f64| {
-            let mut all = columns.clone().flat_map(cells);
-            all.any(|(_, number)| number.shows(figure))
-        };
-        for column in columns.clone() {
-            let (shown, others): (Vec<_>, Vec<_>) =
-                cells(column).partition(|(_, number)| is_shown(number));
-            if shown.len() <= others.len() || others.len() > OTHERS_MAX {
-                continue;
-            }
-            for (line, number) in others {
-                let mut figures = known.iter().filter(|figure| {
-                    is_misprint(number.value, number.resolution, **figure)
-                        && !shown_by_another(**figure)
-                });
-                if let Some(&figure) = figures.next() {
-                    let text = number.text;
-                    found.push(MisprintedCell { line, text, figure });
-                }
+        let shown = Shown::new(table, datasets, &known);
+        let mut of_table = shown.misprinted_in_named_rows();
+        of_table.extend(shown.misprinted_changes());
+        of_table.extend(shown.misprinted_in_columns());
+        for cell in of_table {
+            if !found.contains(&cell) {
+                found.push(cell);
             }
         }
     }
     found
+}
+
+/// A table and what it may show.
+struct Shown<'a> {
+    table: &'a Table,
+    /// The dataset that each row has the name of.
+    named: Vec<Option<&'a TabledDataset<'a>>>,
+    /// How many packets one of a column's numbers is, by its heading.
+    factors: Vec<f64>,
+    known: &'a [f64],
+}
+
+impl<'a> Shown<'a> {
+    fn new(table: &'a Table, datasets: &'a [TabledDataset<'a>], known: &'a [f64]) -> Self {
+        let named = |row: &TableRow| {
+            let name = plain(row.cells.first()?);
+            let name = name.strip_suffix(".pps").unwrap_or(&name);
+            let has_name = |dataset: &&TabledDataset<'_>| {
+                dataset
+                    .name
+                    .is_some_and(|own| own.eq_ignore_ascii_case(name))
+            };
+            let mut of_name = datasets.iter().filter(has_name);
+            of_name.next().filter(|_| of_name.next().is_none())
+        };
+        let heading = table.rows.first();
+        let headings = heading.map_or(&[][..], |row| &row.cells);
+        Self {
+            table,
+            named: table.rows.iter().map(named).collect(),
+            factors: headings.iter().map(|heading| factor(heading)).collect(),
+            known,
+        }
+    }
+
+    fn columns(&self) -> Range<usize> {
+        let columns = self.table.rows.iter().map(|row| row.cells.len()).max();
+        0..columns.unwrap_or(0).min(COLUMNS_MAX)
+    }
+
+    fn number(&self, row: &TableRow, column: usize) -> Option<Written> {
+        let factor = self.factors.get(column).copied().unwrap_or(1.0);
+        Written::of(row.cells.get(column)?, factor)
+    }
+
+    fn is_known(&self, number: &Written) -> bool {
+        let next = self
+            .known
+            .partition_point(|figure| *figure < number.value.abs());
+        let around = next.saturating_sub(1)..self.known.len().min(next + 1);
+        self.known[around]
+            .iter()
+            .any(|figure| number.shows(*figure))
+    }
+
+    /// Whether a cell shows a figure: then no other was to show it.
+    fn has(&self, figure: f64) -> bool {
+        let mut rows = self.table.rows.iter();
+        rows.any(|row| {
+            let mut numbers = self.columns().filter_map(|column| self.number(row, column));
+            numbers.any(|number| number.shows(figure))
+        })
+    }
+
+    /// Of which figure a number that is none is but for one digit.
+    fn misprint(
+        &self,
+        line: usize,
+        number: &Written,
+        figures: impl IntoIterator<Item = f64>,
+    ) -> Option<MisprintedCell> {
+        let mut figures = figures.into_iter().filter(|figure| {
+            is_misprint(number.value, number.resolution, *figure) && !self.has(*figure)
+        });
+        let figure = figures.next()?;
+        let text = number.text.clone();
+        Some(MisprintedCell { line, text, figure })
+    }
+
+    fn misprinted_in_named_rows(&self) -> Vec<MisprintedCell> {
+        let rows = self.table.rows.iter().zip(&self.named);
+        let found = rows.flat_map(|(row, named)| {
+            let columns = self.columns().skip(1);
+            columns.filter_map(move |column| {
+                let number = self.number(row, column)?;
+                let is_other = number.digits >= NAMED_DIGITS_MIN && !self.is_known(&number);
+                let figures = named.filter(|_| is_other)?.figures();
+                self.misprint(row.line, &number, figures)
+            })
+        });
+        found.collect()
+    }
+
+    fn misprinted_in_columns(&self) -> Vec<MisprintedCell> {
+        let mut found = Vec::new();
+        for column in self.columns() {
+            let rows = self.table.rows.iter();
+            let numbers = rows.filter_map(|row| Some((row.line, self.number(row, column)?)));
+            let (shown, others): (Vec<_>, Vec<_>) = numbers
+                .filter(|(_, number)| number.digits >= DIGITS_MIN)
+                .partition(|(_, number)| self.is_known(number));
+            if shown.len() > others.len() && others.len() <= OTHERS_MAX {
+                let others = others.iter();
+                found.extend(others.filter_map(|(line, number)| {
+                    self.misprint(*line, number, self.known.iter().copied())
+                }));
+            }
+        }
+        found
+    }
+
+    /// Changes from one named row to others, where both rows show a level of their datasets.
+    fn misprinted_changes(&self) -> Vec<MisprintedCell> {
+        let rows = self.table.rows.iter().zip(&self.named);
+        let levels: Vec<(&TableRow, &[f64])> = rows
+            .filter_map(|(row, named)| {
+                let levels = &*(*named)?.levels;
+                let mut numbers = self
+                    .columns()
+                    .skip(1)
+                    .filter_map(|column| self.number(row, column));
+                let is_shown = numbers.any(|number| {
+                    number.digits >= NAMED_DIGITS_MIN
+                        && levels.iter().any(|level| number.shows(*level))
+                });
+                is_shown.then_some((row, levels))
+            })
+            .collect();
+        let mut found = Vec::new();
+        for column in self.columns().skip(1) {
+            let change = |row: &TableRow| match Cell::of(row.cells.get(column)?) {
+                Cell::Change(claim) if claim.is_signed => Some(claim),
+                _ => None,
+            };
+            // They are from the first row that does not change.
+            let is_from = |(row, _): &&(&TableRow, &[f64])| {
+                change(row).is_none_or(|claim| claim.high.abs() < claim.resolution)
+            };
+            let Some(&(from, from_levels)) = levels.iter().find(is_from) else {
+                continue;
+            };
+            let (mut right, mut wrong, mut misprinted) = (0, 0, Vec::new());
+            for &(row, row_levels) in levels.iter().filter(|(row, _)| row.line != from.line) {
+                let Some(claim) = change(row) else {
+                    continue;
+                };
+                let made = row_levels.iter().zip(from_levels);
+                let made = made.map(|(to, from)| (to - from) * 100.0 / from);
+                let made: Vec<f64> = made.filter(|made| made.is_finite()).collect();
+                let is_made =
+                    |made: &&f64| (**made - claim.high).abs() <= claim.resolution * ROUNDING;
+                if made.iter().any(|made| is_made(&made)) {
+                    right += 1;
+                    continue;
+                }
+                wrong += 1;
+                let is_other_sign = |made: f64| (made + claim.high).abs() <= claim.resolution;
+                let figure = made.into_iter().find(|made| {
+                    is_other_sign(*made) || is_misprint(claim.high, claim.resolution, *made)
+                });
+                misprinted.extend(figure.map(|figure| MisprintedCell {
+                    line: row.line,
+                    text: claim.text,
+                    figure: (figure * 100.0).round() / 100.0,
+                }));
+            }
+            // Otherwise they are of something else.
+            if wrong == 1 || right > 2 * wrong {
+                found.append(&mut misprinted);
+            }
+        }
+        found
+    }
+}
+
+/// How many packets one of a column's numbers is, by the unit in its heading.
+fn factor(heading: &str) -> f64 {
+    let heading = heading.to_lowercase();
+    let factors = [("gpps", 1e9), ("mpps", 1e6), ("kpps", 1e3)];
+    let of_unit = factors.iter().find(|(unit, _)| heading.contains(unit));
+    of_unit.map_or(1.0, |(_, factor)| *factor)
 }
 
 /// So many cells, and more than twice those that do not, agree in two tables of the same.
@@ -137,23 +319,28 @@ fn plain(cell: &str) -> String {
     cell.trim_matches(['*', '`', ' ']).to_lowercase()
 }
 
-/// A number of a cell without a unit, as far as it has enough digits to be told from others.
+/// A number of a cell, in packets per second where its column or its unit says so.
 struct Written {
     text: String,
+    digits: usize,
     value: f64,
     resolution: f64,
 }
 
 impl Written {
-    fn of(cell: &str) -> Option<Self> {
-        let Cell::Number(value) = Cell::of(cell) else {
-            return None;
-        };
+    fn of(cell: &str, factor: f64) -> Option<Self> {
         let text = cell.trim_matches(['*', '`', ' ']).to_owned();
-        let decimals = text.split_once('.').map_or(0, |(_, behind)| behind.len());
-        let is_telling = text.bytes().filter(u8::is_ascii_digit).count() >= CELL_DIGITS_MIN;
-        let resolution = 10_f64.powi(-i32::try_from(decimals).ok()?);
-        is_telling.then_some(Self {
+        let (value, resolution) = match Cell::of(cell) {
+            Cell::Number(value) => {
+                let decimals = text.split_once('.').map_or(0, |(_, behind)| behind.len());
+                let resolution = 10_f64.powi(-i32::try_from(decimals).ok()?);
+                (value * factor, resolution * factor)
+            }
+            Cell::Rate(claim) => (claim.high, claim.resolution),
+            Cell::Change(_) | Cell::Other => return None,
+        };
+        Some(Self {
+            digits: text.bytes().filter(u8::is_ascii_digit).count(),
             text,
             value,
             resolution,
@@ -172,6 +359,8 @@ pub(super) enum Cell {
     Number(f64),
     /// A percentage.
     Change(Claim),
+    /// A rate in packets per second.
+    Rate(Claim),
     Other,
 }
 
@@ -180,7 +369,7 @@ impl Cell {
     fn value(&self) -> Option<(f64, f64)> {
         match self {
             Self::Number(number) => Some((*number, if number.fract() == 0.0 { 1.0 } else { 0.1 })),
-            Self::Change(claim) => Some((claim.high, claim.resolution)),
+            Self::Change(claim) | Self::Rate(claim) => Some((claim.high, claim.resolution)),
             Self::Other => None,
         }
     }
@@ -196,9 +385,11 @@ impl Cell {
         let text = plain.to_owned();
         claims::read(&TextLine { line: 0, text }, &mut claims);
         match claims.as_slice() {
-            [claim] if claim.text == plain && claim.quantity == Quantity::Percent => {
-                Self::Change(claim.clone())
-            }
+            [claim] if claim.text == plain && claim.low >= claim.high => match claim.quantity {
+                Quantity::Percent => Self::Change(claim.clone()),
+                Quantity::PacketsPerSecond => Self::Rate(claim.clone()),
+                Quantity::BitsPerSecond => Self::Other,
+            },
             _ => Self::Other,
         }
     }
@@ -264,7 +455,11 @@ mod tests {
         let known = [866_969.0, 264_552.0, 440_099.5];
         let found = |second: &str| {
             let readme = PublishedReadme::parse(table(second).as_bytes());
-            let found = misprinted_cells(&readme, &known).into_iter();
+            let datasets = [TabledDataset {
+                values: &known,
+                ..TabledDataset::default()
+            }];
+            let found = misprinted_cells(&readme, &datasets).into_iter();
             found
                 .map(|found| (found.line, found.figure))
                 .collect::<Vec<_>>()
@@ -293,5 +488,50 @@ mod tests {
         };
         assert_eq!(found("264552"), []);
         assert_eq!(found("364000"), [(9, 4)]);
+    }
+
+    #[test]
+    fn a_row_that_has_the_name_of_a_dataset_shows_its_figures() {
+        let old = [866_960.0, 866_969.0, 866_999.0];
+        let new = [787_200.0, 787_233.0, 787_290.0];
+        let dataset = |name, values: &'static [f64]| TabledDataset {
+            name: Some(name),
+            levels: vec![values[1]],
+            values,
+        };
+        let old: &'static [f64] = old.to_vec().leak();
+        let new: &'static [f64] = new.to_vec().leak();
+        let datasets = [dataset("old", old), dataset("new.inet4", new)];
+        let found = |first: &str, second: &str| {
+            let text = format!(
+                "| what | pps | change | Mpps |\n|---|--:|--:|--:|\n| `old` | 866969 | - | 0.867 |\n\
+                 | **new.inet4** | {first} | {second} |\n"
+            );
+            let readme = PublishedReadme::parse(text.as_bytes());
+            let found = misprinted_cells(&readme, &datasets).into_iter();
+            found
+                .map(|found| (found.line, found.text, found.figure))
+                .collect::<Vec<_>>()
+        };
+        for right in [
+            "-9.2%",
+            "-9%",
+            "-9.1%",
+            "9.8%",
+            "-9.2 Mpps",
+            "+31% of line rate",
+        ] {
+            assert_eq!(found("787233", right), [], "{right}");
+        }
+        let misprint = |text: &str, figure: f64| [(4, text.to_owned(), figure)];
+        assert_eq!(found("787,283", "-9.2%"), misprint("787,283", 787_233.0));
+        assert_eq!(found("785 Kpps", "-9.2%"), misprint("785 Kpps", 787_233.0));
+        assert_eq!(found("787233", "-9.5%"), misprint("-9.5%", -9.2));
+        assert_eq!(found("787233", "+9.2%"), misprint("+9.2%", -9.2));
+        assert_eq!(
+            found("787233 | -9.2%", "0.757"),
+            misprint("0.757", 787_200.0)
+        );
+        assert_eq!(found("123456", "-9.5%"), [], "of something else");
     }
 }
