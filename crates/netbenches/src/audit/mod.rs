@@ -179,9 +179,10 @@ fn blocks(tree: &ArchiveTree, datasets: &[TreeDataset<'_>]) -> Vec<AuditedBlock>
                     label: row.label.clone().or(name).unwrap_or_default(),
                     line: row.line,
                     dataset,
-                    says_difference: row.comparison.as_ref().map(|comparison| {
-                        matches!(comparison, PublishedComparison::Difference { .. })
-                    }),
+                    says_difference: row
+                        .comparison
+                        .as_ref()
+                        .map(PublishedComparison::says_difference),
                 }
             });
             blocks.push(AuditedBlock {

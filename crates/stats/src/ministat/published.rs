@@ -59,13 +59,25 @@ pub enum PublishedComparison {
         /// The pooled standard deviation; publishers leave its line out at times.
         pooled: Option<String>,
     },
+    /// `Difference at …% confidence`, without its figures.
+    DifferenceAlone {
+        /// The level.
+        confidence: Confidence,
+    },
 }
 
 impl PublishedComparison {
+    /// Whether it says that there is a difference.
+    pub fn says_difference(&self) -> bool {
+        !matches!(self, Self::NoDifference { .. })
+    }
+
     /// The level it was made at.
     pub fn confidence(&self) -> Confidence {
         match self {
-            Self::NoDifference { confidence } | Self::Difference { confidence, .. } => *confidence,
+            Self::NoDifference { confidence }
+            | Self::DifferenceAlone { confidence }
+            | Self::Difference { confidence, .. } => *confidence,
         }
     }
 
@@ -77,6 +89,7 @@ impl PublishedComparison {
         };
         match self {
             Self::NoDifference { .. } => !comparison.is_proven(),
+            Self::DifferenceAlone { .. } => comparison.is_proven(),
             Self::Difference {
                 absolute,
                 percent,
@@ -432,17 +445,20 @@ fn comparison_at(lines: &[&str]) -> Option<(usize, PublishedComparison)> {
         return Some((1, PublishedComparison::NoDifference { confidence }));
     }
     let confidence = level("Difference at ")?;
-    let [absolute, percent, rest @ ..] = rest else {
-        return None;
+    let figures =
+        |lines: &[&str]| Some((interval(lines.first()?, "")?, interval(lines.get(1)?, "%")?));
+    let Some((absolute, percent)) = figures(rest) else {
+        return Some((1, PublishedComparison::DifferenceAlone { confidence }));
     };
-    let pooled = rest.first().and_then(|line| pooled(line));
+    let pooled = rest.get(2).and_then(|line| pooled(line));
+    let line_count = 3 + usize::from(pooled.is_some());
     let comparison = PublishedComparison::Difference {
         confidence,
-        absolute: interval(absolute, "")?,
-        percent: interval(percent, "%")?,
-        pooled: pooled.clone(),
+        absolute,
+        percent,
+        pooled,
     };
-    Some((3 + usize::from(pooled.is_some()), comparison))
+    Some((line_count, comparison))
 }
 
 /// The two numbers of `1 +/- 2`, each with the unit behind it.
@@ -602,6 +618,9 @@ Difference at 95.0% confidence
         assert!(no_pooled.dialects(&observations()).len() > 1);
         let only_rows = without(&["Difference", "4 ", "200", "(Student"]);
         assert!(!only_rows.layout.comparisons && only_rows.rows[1].comparison.is_none());
+        let only_words = without(&["4 ", "200", "(Student"]);
+        let comparison = only_words.rows[1].comparison.as_ref().unwrap();
+        assert!(comparison.says_difference() && only_words.text.contains("Difference"));
     }
 
     #[test]

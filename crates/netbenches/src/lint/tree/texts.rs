@@ -6,7 +6,7 @@ use std::path::Path;
 use fwdlab_archive::lint::{
     BROKEN_LINK, Evidence, Finding, OFFERED_LOAD_MOVED, OTHER_TITLE, Rule, VERDICT_FLIPS,
 };
-use fwdlab_stats::ministat::{PublishedComparison, PublishedRow};
+use fwdlab_stats::ministat::PublishedRow;
 use fwdlab_stats::{IndependentObservations, VerdictSettings, independent_verdicts, median};
 use fwdlab_sys::parallel::{FEW, parallel};
 
@@ -19,7 +19,7 @@ use crate::lint::{
 use crate::readme::facts::{
     ContradictionKind, TabledDataset, label_contradictions, link_contradictions,
     mask_contradictions, misprinted_cells, names_place, table_contradictions, title_contradiction,
-    unsupported_claims,
+    turned_words, unsupported_claims,
 };
 use crate::readme::{
     BlockBacking, DatasetIndex, Departure, DepartureKind, Printing, PublishedReadme, ReadmeBlock,
@@ -88,6 +88,7 @@ impl Text<'_> {
         findings.extend(self.masks());
         findings.extend(self.lab());
         findings.extend(self.claims());
+        findings.extend(self.turned_words());
         findings.extend(self.cells());
         findings.extend(self.tables());
         findings
@@ -320,12 +321,10 @@ impl Text<'_> {
         let rows = block.block.rows.iter().skip(1).zip(&family.comparisons);
         for ((row, verdict), &position) in rows.zip(others) {
             let is_shown = verdict.verdict.shows_difference();
-            let said = match &row.comparison {
-                Some(PublishedComparison::Difference { .. }) => true,
-                Some(PublishedComparison::NoDifference { .. }) => false,
-                None => continue,
+            let Some(comparison) = &row.comparison else {
+                continue;
             };
-            if said && !is_shown {
+            if comparison.says_difference() && !is_shown {
                 let is_as_published = [baseline, position]
                     .iter()
                     .all(|&position| values(position) == self.datasets[position].values);
@@ -484,6 +483,19 @@ impl Text<'_> {
             self.finding(rule, sentence)
                 .with(self.says(found.claim.line, &found.claim.text))
                 .with(self.also_says(found.claim.line, found.nearest.to_string()))
+        })
+    }
+
+    fn turned_words(&self) -> impl Iterator<Item = Finding> {
+        let found = turned_words(self.readme);
+        found.into_iter().map(|found| {
+            let sentence = format!(
+                "the text says {:?}, and {} beside a difference of {:+} %",
+                found.word, found.text, found.figure
+            );
+            self.finding(&TEXT_NOT_OF_TABLE, sentence)
+                .with(self.says(found.line, &found.text))
+                .with(self.also_says(found.line, format!("{:+} %", found.figure)))
         })
     }
 

@@ -1,10 +1,10 @@
 //! Numbers in the text against those in the blocks and tables.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use fwdlab_stats::ministat::{PublishedBlock, PublishedComparison};
 
-use super::super::{Claim, PublishedReadme, Quantity};
+use super::super::{Claim, PublishedReadme, Quantity, ReadmeBlock};
 use super::tables::{Cell, unsupported_changes};
 
 /// A number in the text that comes from nothing in the README.
@@ -53,10 +53,13 @@ const OTHER_SUBJECTS: &[&str] = &[
 pub fn unsupported_claims(readme: &PublishedReadme) -> Vec<UnsupportedClaim> {
     let mut found = Vec::new();
     let beside = lines_beside_blocks(readme);
+    let comparisons: Vec<Option<Figures>> =
+        readme.blocks.iter().map(Figures::of_comparison).collect();
     let figures = Figures::of(readme);
     let elsewhere = lines_on_results(readme);
     for claim in &readme.claims {
-        let is_beside = beside.contains(&claim.line);
+        let block = beside.get(&claim.line);
+        let is_beside = block.is_some();
         if claim.is_half_width || !is_beside && !elsewhere.contains(&claim.line) {
             continue;
         }
@@ -68,7 +71,10 @@ pub fn unsupported_claims(readme: &PublishedReadme) -> Vec<UnsupportedClaim> {
         } else {
             ELSEWHERE_DIGITS_MIN
         };
-        let misprinted = figures.misprinted(claim, digits_min);
+        let of_comparison = block.and_then(|&block| comparisons[block].as_ref());
+        let misprinted = of_comparison
+            .and_then(|figures| figures.misprinted(claim, COMPARISON_DIGITS_MIN))
+            .or_else(|| figures.misprinted(claim, digits_min));
         if is_beside || misprinted.is_some() {
             found.push(UnsupportedClaim {
                 claim: claim.clone(),
@@ -84,37 +90,157 @@ pub fn unsupported_claims(readme: &PublishedReadme) -> Vec<UnsupportedClaim> {
     found
 }
 
+/// A word that says which of two is faster, beside a figure that says the other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnedWord {
+    /// Where it stands.
+    pub line: usize,
+    /// The word.
+    pub word: String,
+    /// The figure as the text has it.
+    pub text: String,
+    /// By how much the second row is from the first, in percent.
+    pub figure: f64,
+}
+
+/// Words that say that something is faster, and those that say that it is slower.
+const FASTER: &[&str] = &[
+    "faster",
+    "improve",
+    "improved",
+    "improvement",
+    "improvements",
+    "improves",
+    "increase",
+    "increased",
+    "increases",
+    "gain",
+    "gains",
+    "higher",
+    "better",
+    "benefit",
+];
+const SLOWER: &[&str] = &[
+    "slower",
+    "regression",
+    "regressions",
+    "decrease",
+    "decreased",
+    "decreases",
+    "degradation",
+    "degraded",
+    "degrades",
+    "drop",
+    "drops",
+    "lower",
+    "reduce",
+    "reduced",
+    "reduces",
+    "reduction",
+    "worse",
+];
+/// With one of these a line may mean the contrary.
+const CONTRARY: &[&str] = &[
+    "cost", "impact", "no", "not", "only", "overhead", "penalty", "without",
+];
+
+/// Words beside a block of one comparison that say the contrary of it: the only word in their line that says which is
+/// faster, with a percentage that is the comparison's one way round alone, or has a sign.
+pub fn turned_words(readme: &PublishedReadme) -> Vec<TurnedWord> {
+    let beside = lines_beside_blocks(readme);
+    let mut found = Vec::new();
+    for text in readme.sections.iter().flat_map(|section| &section.prose) {
+        let Some(&block) = beside.get(&text.line) else {
+            continue;
+        };
+        let mut claims = readme.claims.iter().filter(|claim| {
+            claim.line == text.line && claim.quantity == Quantity::Percent && !claim.is_half_width
+        });
+        let (Some(claim), None) = (claims.next(), claims.next()) else {
+            continue;
+        };
+        let lower = text.text.to_lowercase();
+        let words: Vec<&str> = lower
+            .split(|character: char| !character.is_alphanumeric())
+            .collect();
+        let said = |known: &[&str]| words.iter().find(|word| known.contains(word)).copied();
+        let (word, is_faster) = match (said(FASTER), said(SLOWER)) {
+            (Some(word), None) => (word, true),
+            (None, Some(word)) => (word, false),
+            _ => continue,
+        };
+        let change = readme.blocks.get(block).and_then(change_of_second);
+        let Some(change) = change.filter(|_| said(CONTRARY).is_none()) else {
+            continue;
+        };
+        let is_near = |figure: f64| {
+            let slack = claim.resolution * ROUNDING;
+            (claim.low.abs() - slack..=claim.high.abs() + slack).contains(&figure.abs())
+        };
+        // Of the first row from the second.
+        let back = -100.0 * change / (100.0 + change);
+        let figure = match (is_near(change), is_near(back)) {
+            (true, _) if claim.is_signed && (claim.high < 0.0) == (change < 0.0) => change,
+            (true, false) if !claim.is_signed => change,
+            (false, true) if !claim.is_signed => back,
+            _ => continue,
+        };
+        if is_faster != (figure > 0.0) {
+            found.push(TurnedWord {
+                line: text.line,
+                word: word.to_owned(),
+                text: claim.text.clone(),
+                figure: change,
+            });
+        }
+    }
+    found
+}
+
+/// By how much the second row of a block of one comparison is from the first, in percent.
+fn change_of_second(block: &ReadmeBlock) -> Option<f64> {
+    let [_, second] = &*block.block.rows else {
+        return None;
+    };
+    match second.comparison.as_ref()? {
+        PublishedComparison::Difference { percent, .. } => percent[0].parse().ok(),
+        _ => None,
+    }
+}
+
 fn speaks_of_other(text: &str) -> bool {
     let text = text.to_lowercase();
     OTHER_SUBJECTS.iter().any(|word| text.contains(word))
 }
 
-/// The lines of captions, and of the paragraph behind a block, that speak of the block.
-fn lines_beside_blocks(readme: &PublishedReadme) -> HashSet<usize> {
-    let captions = readme
-        .blocks
-        .iter()
-        .filter_map(|block| block.caption.as_ref());
-    let captions = captions.filter(|caption| caption.text.trim_end().ends_with(':'));
+/// The lines of captions, and of the paragraph behind a block, that speak of the block, and which that is.
+fn lines_beside_blocks(readme: &PublishedReadme) -> HashMap<usize, usize> {
+    let blocks = || readme.blocks.iter().enumerate();
+    let captions = blocks().filter_map(|(index, block)| {
+        let caption = block.caption.as_ref()?;
+        let is_of_block = caption.text.trim_end().ends_with(':') && !speaks_of_other(&caption.text);
+        is_of_block.then_some((caption.line, index))
+    });
     // A fence and an empty line may be between a block and what is behind it.
-    let ends = readme
-        .blocks
-        .iter()
-        .filter_map(|block| block.block.source_lines.last());
-    let near: HashSet<usize> = ends.flat_map(|end| end + 1..=end + 3).collect();
+    let near: HashMap<usize, usize> = blocks()
+        .filter_map(|(index, block)| Some((*block.block.source_lines.last()?, index)))
+        .flat_map(|(end, index)| (end + 1..=end + 3).map(move |line| (line, index)))
+        .collect();
     let mut behind = Vec::new();
-    let mut open_until = 0;
+    let mut open = None;
     for text in readme.sections.iter().flat_map(|section| &section.prose) {
-        if near.contains(&text.line) || text.line == open_until {
-            behind.push(text);
-            open_until = text.line + 1;
+        let goes_on = open.filter(|(until, _)| *until == text.line);
+        let block = near.get(&text.line).copied();
+        let Some(block) = block.or(goes_on.map(|(_, block)| block)) else {
+            continue;
+        };
+        open = Some((text.line + 1, block));
+        if !speaks_of_other(&text.text) {
+            behind.push((text.line, block));
         }
     }
-    captions
-        .chain(behind)
-        .filter(|text| !speaks_of_other(&text.text))
-        .map(|text| text.line)
-        .collect()
+    // A line between two blocks that ends in a colon is the second's.
+    behind.into_iter().chain(captions).collect()
 }
 
 /// The other lines that may speak of results: not those on the laboratory.
@@ -127,7 +253,8 @@ fn lines_on_results(readme: &PublishedReadme) -> HashSet<usize> {
         .collect()
 }
 
-/// Fewer digits are near those of any number: beside a block, away from it, and in a table.
+/// Fewer digits are near those of any number: beside a block of one comparison, of more, and away from it.
+const COMPARISON_DIGITS_MIN: usize = 2;
 const BESIDE_DIGITS_MIN: usize = 3;
 const ELSEWHERE_DIGITS_MIN: usize = 4;
 /// Whether two numbers, rounded to the digits of the first, differ in one digit alone.
@@ -139,6 +266,7 @@ pub(super) fn is_misprint(number: f64, resolution: f64, figure: f64) -> bool {
 }
 
 /// What the README gives, in absolute numbers.
+#[derive(Default)]
 pub(super) struct Figures {
     percentages: Vec<f64>,
     pub(super) rates: Vec<f64>,
@@ -151,15 +279,18 @@ const LEVELS_MAX: usize = 24;
 
 impl Figures {
     pub(super) fn of_blocks(readme: &PublishedReadme) -> Self {
-        let mut figures = Self {
-            percentages: Vec::new(),
-            rates: Vec::new(),
-            levels: Vec::new(),
-        };
+        let mut figures = Self::default();
         for block in &readme.blocks {
             figures.add(&block.block);
         }
         figures
+    }
+
+    /// Those of a block that compares two datasets.
+    fn of_comparison(block: &ReadmeBlock) -> Option<Self> {
+        let mut figures = Self::default();
+        figures.add(&block.block);
+        (block.block.rows.len() == 2).then(|| figures.finish())
     }
 
     fn of(readme: &PublishedReadme) -> Self {
@@ -337,6 +468,35 @@ Difference at 95.0% confidence
     }
 
     #[test]
+    fn a_word_that_says_the_contrary_of_its_figure_is_found() {
+        let found = |text: &str| -> Vec<String> {
+            let readme = PublishedReadme::parse(text.replace("BLOCK", BLOCK).as_bytes());
+            let found = turned_words(&readme).into_iter();
+            found.map(|found| found.word).collect()
+        };
+        for (text, expected) in [
+            ("It is 12.3% slower:\nBLOCK", "slower"),
+            ("A regression (+12.3%):\nBLOCK", "regression"),
+            ("BLOCK\n=> old is 10.98% faster\n", "faster"),
+        ] {
+            assert_eq!(found(text), [expected], "{text}");
+        }
+        for text in [
+            "It is 12.3% faster:\nBLOCK",
+            "BLOCK\n=> old is 10.98% slower\n",
+            "Performance increased (+12.3%):\nBLOCK",
+            // Of another figure, or not clear.
+            "It is 40% slower:\nBLOCK",
+            "Better by 12.3% with a lower limit:\nBLOCK",
+            "No regression, 12.3%:\nBLOCK",
+            "Without it, 12.3% slower:\nBLOCK",
+            "It is 12.3% slower.\n\nMore:\nBLOCK",
+        ] {
+            assert_eq!(found(text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
     fn a_figure_that_is_but_for_one_digit_is_a_misprint() {
         let misprints = |text: &str| -> Vec<String> {
             let readme = PublishedReadme::parse(text.replace("BLOCK", BLOCK).as_bytes());
@@ -354,7 +514,8 @@ Difference at 95.0% confidence
             ),
             ("## Summary\nNow at 6.67 Mpps.\n\nMore:\nBLOCK", &[]),
             // Too few digits, another thing, about so much.
-            ("BLOCK\n=> improvement of 18%!\n", &[]),
+            ("BLOCK\n=> improvement of 18%!\n", &["18%"]),
+            ("BLOCK\n=> improvement of 9%!\n", &[]),
             ("BLOCK\n## Summary\nLoad at 6.674 Mpps.\n", &[]),
             ("BLOCK\n## Summary\nAbout 15.33% faster.\n", &[]),
         ] {

@@ -12,7 +12,7 @@ mod tables;
 mod title;
 mod words;
 
-pub use figures::{UnsupportedClaim, unsupported_claims};
+pub use figures::{TurnedWord, UnsupportedClaim, turned_words, unsupported_claims};
 pub use labels::{LabelContradiction, label_contradictions};
 pub use links::{LinkContradiction, link_contradictions};
 pub use masks::{MaskContradiction, MaskProblem, mask_contradictions};

@@ -203,10 +203,14 @@ fn labels_of_each_others_rows_are_found() {
 #[test]
 fn a_figure_that_the_block_does_not_give_is_found() {
     let sample = Sample::sound();
-    sample.text("It is +15% faster:", &[("off", &OFF), ("on", &ON)]);
+    sample.text("It is +37% faster:", &[("off", &OFF), ("on", &ON)]);
     let found = sample.found();
     assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].starts_with("L303\npublished README.md:3: +15%\nderived README.md:3: "));
+    assert!(found[0].starts_with("L303\npublished README.md:3: +37%\nderived README.md:3: "));
+    sample.text("It is +10% slower:", &[("off", &OFF), ("on", &ON)]);
+    let found = sample.found();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("L303\npublished README.md:3: +10%\nderived README.md:3: "));
     sample.text("It is 9.37% faster:", &[("off", &OFF), ("on", &ON)]);
     let found = sample.found();
     assert!(
