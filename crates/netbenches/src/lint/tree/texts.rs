@@ -524,7 +524,7 @@ impl Text<'_> {
             .iter()
             .filter(|known| places.contains(&known.place));
         let tabled = of_places.map(|known| TabledDataset {
-            name: (known.place == self.place).then_some(&*known.name),
+            name: (known.place == self.place).then(|| known.key()),
             levels: levels(known.values),
             values: known.values,
         });

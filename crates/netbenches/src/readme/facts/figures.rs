@@ -259,7 +259,9 @@ const BESIDE_DIGITS_MIN: usize = 3;
 const ELSEWHERE_DIGITS_MIN: usize = 4;
 /// Whether two numbers, rounded to the digits of the first, differ in one digit alone.
 pub(super) fn is_misprint(number: f64, resolution: f64, figure: f64) -> bool {
-    let digits = |number: f64| format!("{:.0}", (number.abs() / resolution).round());
+    // What is written with decimals has a digit before the point: 0.3 is 9.3 but for one.
+    let width = if resolution < 1.0 { 2 } else { 1 };
+    let digits = |number: f64| format!("{:0width$.0}", (number.abs() / resolution).round());
     let (one, other) = (digits(number), digits(figure));
     let differ = one.bytes().zip(other.bytes()).filter(|(a, b)| a != b);
     one.len() == other.len() && differ.count() == 1

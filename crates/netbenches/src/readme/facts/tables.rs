@@ -90,8 +90,7 @@ pub fn misprinted_cells(
 /// A table and what it may show.
 struct Shown<'a> {
     table: &'a Table,
-    /// The dataset that each row has the name of.
-    named: Vec<Option<&'a TabledDataset<'a>>>,
+    datasets: &'a [TabledDataset<'a>],
     /// How many packets one of a column's numbers is, by its heading.
     factors: Vec<f64>,
     known: &'a [f64],
@@ -99,25 +98,37 @@ struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     fn new(table: &'a Table, datasets: &'a [TabledDataset<'a>], known: &'a [f64]) -> Self {
-        let named = |row: &TableRow| {
-            let name = plain(row.cells.first()?);
-            let name = name.strip_suffix(".pps").unwrap_or(&name);
-            let has_name = |dataset: &&TabledDataset<'_>| {
-                dataset
-                    .name
-                    .is_some_and(|own| own.eq_ignore_ascii_case(name))
-            };
-            let mut of_name = datasets.iter().filter(has_name);
-            of_name.next().filter(|_| of_name.next().is_none())
-        };
         let heading = table.rows.first();
         let headings = heading.map_or(&[][..], |row| &row.cells);
         Self {
             table,
-            named: table.rows.iter().map(named).collect(),
+            datasets,
             factors: headings.iter().map(|heading| factor(heading)).collect(),
             known,
         }
+    }
+
+    /// The dataset that a row has the name of, alone or with the address family in a column's heading.
+    fn named(&self, row: &TableRow, column: Option<usize>) -> Option<&'a TabledDataset<'a>> {
+        let name = plain(row.cells.first()?);
+        let name = name.strip_suffix(".pps").unwrap_or(&name).to_owned();
+        let heading = column.and_then(|column| self.table.rows.first()?.cells.get(column));
+        let families = ["inet4", "inet6"].into_iter().filter(|family| {
+            heading.is_some_and(|heading| {
+                heading
+                    .to_lowercase()
+                    .split(' ')
+                    .any(|word| word == *family)
+            })
+        });
+        let mut names: Vec<String> = families.map(|family| format!("{name}.{family}")).collect();
+        names.push(name);
+        let has_name = |dataset: &&TabledDataset<'_>| {
+            let own = dataset.name.unwrap_or_default();
+            names.iter().any(|name| own.eq_ignore_ascii_case(name))
+        };
+        let mut of_name = self.datasets.iter().filter(has_name);
+        of_name.next().filter(|_| of_name.next().is_none())
     }
 
     fn columns(&self) -> Range<usize> {
@@ -165,14 +176,13 @@ impl<'a> Shown<'a> {
     }
 
     fn misprinted_in_named_rows(&self) -> Vec<MisprintedCell> {
-        let rows = self.table.rows.iter().zip(&self.named);
-        let found = rows.flat_map(|(row, named)| {
+        let found = self.table.rows.iter().flat_map(|row| {
             let columns = self.columns().skip(1);
             columns.filter_map(move |column| {
                 let number = self.number(row, column)?;
                 let is_other = number.digits >= NAMED_DIGITS_MIN && !self.is_known(&number);
-                let figures = named.filter(|_| is_other)?.figures();
-                self.misprint(row.line, &number, figures)
+                let named = self.named(row, Some(column)).filter(|_| is_other)?;
+                self.misprint(row.line, &number, named.figures())
             })
         });
         found.collect()
@@ -198,19 +208,20 @@ impl<'a> Shown<'a> {
 
     /// Changes from one named row to others, where both rows show a level of their datasets.
     fn misprinted_changes(&self) -> Vec<MisprintedCell> {
-        let rows = self.table.rows.iter().zip(&self.named);
-        let levels: Vec<(&TableRow, &[f64])> = rows
-            .filter_map(|(row, named)| {
-                let levels = &*(*named)?.levels;
-                let mut numbers = self
-                    .columns()
-                    .skip(1)
-                    .filter_map(|column| self.number(row, column));
-                let is_shown = numbers.any(|number| {
-                    number.digits >= NAMED_DIGITS_MIN
-                        && levels.iter().any(|level| number.shows(*level))
-                });
-                is_shown.then_some((row, levels))
+        // A change is one of the levels that both rows show: medians or averages.
+        let levels: Vec<(&TableRow, Vec<Option<f64>>)> = (self.table.rows.iter())
+            .filter_map(|row| {
+                let levels = self.named(row, None)?.levels.iter();
+                let columns = self.columns().skip(1);
+                let numbers: Vec<Written> = columns
+                    .filter_map(|column| self.number(row, column))
+                    .filter(|number| number.digits >= NAMED_DIGITS_MIN)
+                    .collect();
+                let is_shown = |level: &f64| numbers.iter().any(|number| number.shows(*level));
+                Some((
+                    row,
+                    levels.map(|level| Some(*level).filter(is_shown)).collect(),
+                ))
             })
             .collect();
         let mut found = Vec::new();
@@ -220,20 +231,23 @@ impl<'a> Shown<'a> {
                 _ => None,
             };
             // They are from the first row that does not change.
-            let is_from = |(row, _): &&(&TableRow, &[f64])| {
+            let is_from = |(row, _): &&(&TableRow, Vec<Option<f64>>)| {
                 change(row).is_none_or(|claim| claim.high.abs() < claim.resolution)
             };
-            let Some(&(from, from_levels)) = levels.iter().find(is_from) else {
+            let Some((from, from_levels)) = levels.iter().find(is_from) else {
                 continue;
             };
             let (mut right, mut wrong, mut misprinted) = (0, 0, Vec::new());
-            for &(row, row_levels) in levels.iter().filter(|(row, _)| row.line != from.line) {
+            for (row, row_levels) in levels.iter().filter(|(row, _)| row.line != from.line) {
                 let Some(claim) = change(row) else {
                     continue;
                 };
                 let made = row_levels.iter().zip(from_levels);
-                let made = made.map(|(to, from)| (to - from) * 100.0 / from);
+                let made = made.filter_map(|(to, from)| Some((*to)? * 100.0 / (*from)? - 100.0));
                 let made: Vec<f64> = made.filter(|made| made.is_finite()).collect();
+                if made.is_empty() {
+                    continue;
+                }
                 let is_made =
                     |made: &&f64| (**made - claim.high).abs() <= claim.resolution * ROUNDING;
                 if made.iter().any(|made| is_made(&made)) {
