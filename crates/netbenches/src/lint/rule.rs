@@ -39,7 +39,7 @@ fwdlab_archive::rules! {
         "one of the two is wrong, and with it what the row is read as"
         "find out which is right from the configuration, and correct the other"
     TEXT_NOT_OF_TABLE "L303" Warning "text-not-of-table"
-        "a figure beside a block or in a table that nothing else in the text gives"
+        "a figure beside a block or in a table that nothing else in the text gives, or a word that says the contrary of its figure"
         "readers remember the sentence, not the table"
         "take the figure from the table"
     LINK_OF_ANOTHER "L304" Warning "link-of-another"
