@@ -35,7 +35,7 @@ pub use events::{EventSamples, NoSuchEvent, is_same_event, named_events};
 pub use folded::{Folded, FoldedError, Stack};
 pub use foreign::ForeignForm;
 pub use forwarding::is_forwarding;
-pub use idle::{is_idle, is_sleeping};
+pub use idle::{is_idle, is_sleeping, may_be_idle};
 pub use kernel_symbols::{KernelFunction, KernelSymbols, KernelSymbolsError};
 pub use perf_script::PerfScript;
 pub use statistics::{ConversionStatistics, StatisticsError};
