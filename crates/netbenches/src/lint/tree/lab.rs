@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::import::Settings;
-use crate::readme::facts::{Statement, driver_names, statements};
+use crate::readme::facts::{Card, Statement, cards, driver_names, statements};
 use crate::readme::{PublishedReadme, TextLine};
 use crate::{ArchiveTree, CommitCount, Content, Outcome, ResultsFolder};
 
@@ -65,7 +65,41 @@ pub(super) fn contradicted<'a>(
             data_says,
         }));
     }
+    found.extend(card(&data, readme));
     found
+}
+
+/// A text that speaks of cards, none of which is that of the folder's path, nor one that any port of the sets is of. A
+/// bench has also the cards of its generator.
+fn card<'a>(data: &Data<'_>, readme: &'a PublishedReadme) -> Option<Contradicted<'a>> {
+    let lines = readme.lab.iter();
+    let stated: Vec<(&TextLine, &str, Card)> = lines
+        .flat_map(|line| {
+            cards(&line.text)
+                .into_iter()
+                .map(move |(name, card)| (line, name, card))
+        })
+        .collect();
+    let &(line, name, _) = stated.first()?;
+    let nic = data.folder.place.nic.as_deref().unwrap_or_default();
+    let filed: Vec<Card> = cards(nic).into_iter().map(|(_, card)| card).collect();
+    let is_filed = |card: &Card| filed.iter().any(|filed| filed == card);
+    let data_says = if !filed.is_empty() && !stated.iter().any(|(_, _, card)| is_filed(card)) {
+        format!("{nic}, by the folder that the results are in")
+    } else {
+        let sets = data.sets();
+        let apart: Option<Vec<String>> = stated
+            .iter()
+            .map(|(_, _, card)| Some(ports(&sets, card.driver)?.1))
+            .collect();
+        apart?.into_iter().next()?
+    };
+    let name = name.trim_end_matches('.');
+    Some(Contradicted {
+        line,
+        says: format!("the card {name}"),
+        data_says,
+    })
 }
 
 fn is_of_one_thing(one: &Statement, other: &Statement) -> bool {

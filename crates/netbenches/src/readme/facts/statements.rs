@@ -44,6 +44,67 @@ pub fn driver_names(driver: &str) -> Option<&'static [&'static str]> {
         .find(|names| names.contains(&driver))
 }
 
+/// A network interface card, or several of one controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Card {
+    /// How it is named, in small letters.
+    names: &'static [&'static str],
+    /// Its driver, by any of its names.
+    pub driver: &'static str,
+}
+
+const fn card(names: &'static [&'static str], driver: &'static str) -> Card {
+    Card { names, driver }
+}
+
+/// Cards as the archive and their makers name them, each with FreeBSD's driver.
+///
+/// # Source
+/// FreeBSD: the manual pages em(4), igc(4), ix(4), ixl(4), ice(4), cxgbe(4), mlx5en(4).
+const CARDS: &[Card] = &[
+    card(&["82574"], "em"),
+    card(&["82576"], "igb"),
+    card(&["82580"], "igb"),
+    card(&["i210", "i211"], "igb"),
+    card(&["i350"], "igb"),
+    card(&["i225", "i226"], "igc"),
+    card(&["82598"], "ix"),
+    card(&["82599", "x520"], "ix"),
+    card(&["x540"], "ix"),
+    card(&["x550", "x552", "x553"], "ix"),
+    card(&["x710", "xl710", "xxv710"], "ixl"),
+    card(&["x722"], "ixl"),
+    card(&["e810"], "ice"),
+    card(&["t420"], "cxgbe"),
+    card(&["t520"], "cxgbe"),
+    card(&["t540"], "cxgbe"),
+    card(&["t580"], "cxgbe"),
+    card(&["t6225"], "cxgbe"),
+    card(&["t62100"], "cxgbe"),
+    card(&["connectx-4"], "mce"),
+    card(&["connectx-5"], "mce"),
+    card(&["connectx-6"], "mce"),
+    card(&["connectx-7"], "mce"),
+];
+
+/// The cards that a text or a folder's name speaks of: `82599ES`, `T540-CR`, `Intel_i210AT`.
+pub fn cards(text: &str) -> Vec<(&str, Card)> {
+    let is_between = |character: char| character.is_whitespace() || "_(),;:/".contains(character);
+    let named = |word: &str| {
+        let word = word.to_ascii_lowercase();
+        let is_name = |name: &&str| {
+            let rest = word.strip_prefix(*name);
+            rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
+        };
+        let mut cards = CARDS.iter();
+        cards.find(|card| card.names.iter().any(|name| is_name(&name)))
+    };
+    let words = text.split(is_between);
+    words
+        .filter_map(|word| Some((word, *named(word)?)))
+        .collect()
+}
+
 /// What a line on the laboratory says; nothing where it speaks of several things of a kind.
 pub fn statements(line: &TextLine) -> Vec<Statement> {
     let text = plain_spaces(&line.text).to_lowercase();
@@ -164,6 +225,30 @@ mod tests {
     fn stated(text: &str) -> Vec<Statement> {
         let text = text.to_owned();
         statements(&TextLine { line: 1, text })
+    }
+
+    #[test]
+    fn cards_are_known_by_what_their_makers_call_them() {
+        let named = |text| -> Vec<(&str, &str)> {
+            let cards = cards(text).into_iter();
+            cards.map(|(name, card)| (name, card.driver)).collect()
+        };
+        for (text, expected) in [
+            (
+                "Dual port Intel X520 82599ES",
+                vec![("X520", "ix"), ("82599ES", "ix")],
+            ),
+            (
+                "Quad port Chelsio 10-Gigabit T540-CR.",
+                vec![("T540-CR.", "cxgbe")],
+            ),
+            ("Mellanox_ConnectX-4", vec![("ConnectX-4", "mce")]),
+            ("3 Intel i210AT ports", vec![("i210AT", "igb")]),
+            ("Intel Xeon E5-2650 v4, 82599100, PT540", vec![]),
+        ] {
+            assert_eq!(named(text), expected, "{text}");
+        }
+        assert_eq!(cards("X520")[0].1, cards("82599")[0].1);
     }
 
     #[test]
