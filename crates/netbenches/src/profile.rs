@@ -1,5 +1,6 @@
 //! What the profiles of a bench say, without their stacks.
 
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use fwdlab_profile::{CallGraph, CallGraphError, Folded, FoldedError, Truncation};
@@ -12,6 +13,10 @@ const LEAVES_MAX: usize = 10;
 pub struct CallGraphFacts {
     /// Samples in all, as its sections say.
     pub samples: u64,
+    /// Those of the trees that are there.
+    pub read_samples: u64,
+    /// Its sections, one for each counter: how many there are of each event, by the events' names.
+    pub sections: BTreeMap<String, usize>,
     /// What is missing of it; none where it is whole.
     pub truncation: Option<Truncation>,
     /// The part of its samples in which nothing was to be done; none without samples.
@@ -25,8 +30,14 @@ pub struct CallGraphFacts {
 impl CallGraphFacts {
     pub(super) fn parse(text: &[u8]) -> Result<Self, CallGraphError> {
         let graph = CallGraph::parse(text)?;
+        let mut sections: BTreeMap<String, usize> = BTreeMap::new();
+        for section in graph.sections() {
+            *sections.entry(section.event.to_owned()).or_default() += 1;
+        }
         Ok(Self {
             samples: graph.samples(),
+            read_samples: graph.read_samples(),
+            sections,
             truncation: graph.truncation(None),
             idle_share: graph.idle_share(),
             leaves: graph
@@ -45,6 +56,10 @@ impl CallGraphFacts {
 pub struct FoldedFacts {
     /// Samples in all.
     pub samples: u64,
+    /// The part of its samples in which nothing was to be done; none without samples.
+    pub idle_share: Option<f64>,
+    /// The function with the most samples of its own, and how many.
+    pub leaf: Option<(String, u64)>,
     /// Equal to [`CallGraphFacts::folded`] where it was made of that graph.
     pub folded: u64,
 }
@@ -54,9 +69,27 @@ impl FoldedFacts {
         let folded = Folded::parse(text)?;
         Ok(Self {
             samples: folded.samples(),
+            idle_share: folded.idle_share(),
+            leaf: leaf(&folded),
             folded: fingerprint(folded.to_string().as_bytes()),
         })
     }
+}
+
+/// The function with the most samples of its own; of equals the first by name.
+fn leaf(folded: &Folded<'_>) -> Option<(String, u64)> {
+    let mut samples: BTreeMap<&str, u64> = BTreeMap::new();
+    for stack in folded.stacks() {
+        if let Some(leaf) = stack.frames().next_back() {
+            let sum = samples.entry(leaf).or_default();
+            *sum = sum.saturating_add(stack.samples);
+        }
+    }
+    let most = samples
+        .into_iter()
+        .rev()
+        .max_by_key(|(_, samples)| *samples);
+    most.map(|(leaf, samples)| (leaf.to_owned(), samples))
 }
 
 fn fingerprint(text: &[u8]) -> u64 {
