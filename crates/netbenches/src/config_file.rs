@@ -152,7 +152,7 @@ impl fmt::Display for SettingValue {
 }
 
 /// Tells within one process whether two texts are the same, and nothing else about them.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint(u64);
 
 impl Fingerprint {

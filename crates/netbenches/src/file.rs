@@ -350,7 +350,7 @@ fn read_to(text: &mut Vec<u8>, path: &Path) -> Result<(), Problem> {
 
 fn content(path: &Path, kind: FileKind, text: &[u8]) -> Result<(FileKind, Content), Problem> {
     let content = match kind {
-        FileKind::Bench(Role::Receiver | Role::Sender(_)) => log(text)?,
+        FileKind::Bench(role @ (Role::Receiver | Role::Sender(_))) => log(role, text)?,
         FileKind::Bench(Role::Info) => Content::Info(Box::new(BenchInfo::parse(text)?)),
         FileKind::Bench(Role::CallGraph) => {
             Content::CallGraph(Box::new(CallGraphFacts::parse(text)?))
@@ -437,9 +437,19 @@ fn path_in_set(path: &Path) -> &Path {
     path
 }
 
-fn log(text: &[u8]) -> Result<Content, Problem> {
+fn log(role: Role, text: &[u8]) -> Result<Content, Problem> {
     match LogFacts::parse(text) {
-        Ok(facts) => Ok(Content::Log(Box::new(facts))),
+        Ok(facts) => {
+            let other = match (role, facts.role) {
+                (Role::Receiver, fwdlab_pkt_gen::Role::Sender) => "a sender",
+                (Role::Sender(_), fwdlab_pkt_gen::Role::Receiver) => "a receiver",
+                _ => return Ok(Content::Log(Box::new(facts))),
+            };
+            Err(Problem {
+                remedy: Some("bring its own log back from a copy".to_owned()),
+                ..Problem::new(format_args!("it holds the log of {other}"))
+            })
+        }
         Err(PktGenError::Equilibrium { .. }) => Ok(Content::EquilibriumLog(Estimate::of_log(text))),
         Err(error) => Err(error.into()),
     }

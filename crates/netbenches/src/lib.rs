@@ -52,7 +52,7 @@ pub use imported::{
 pub use info::{BenchInfo, InfoError, InfoForm};
 pub use kind::FileKind;
 pub use lab_config::{LabConfig, LabVariable};
-pub use log::{LogFacts, Published, SampleCounts};
+pub use log::{Load, LogFacts, Published, SampleCounts};
 pub use log_name::{BenchName, Role};
 pub use pktgen_config::{PktGenConfig, PktGenConfigError};
 pub use place::ArchivePlace;

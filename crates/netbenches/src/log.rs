@@ -4,10 +4,17 @@ use fwdlab_pkt_gen::{
     Command, Ending, PktGenError, PktGenLog, PublishedMedian, Role, Sample, SteadyState, Summary,
     UnknownLine, published_observation, steady_state,
 };
+use fwdlab_stats::median;
+
+use crate::Fingerprint;
 
 /// A log of pkt-gen, read and reckoned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogFacts {
+    /// Whether it is a sender's or a receiver's, by what it holds.
+    pub role: Role,
+    /// Tells it from any other log.
+    pub fingerprint: Fingerprint,
     /// The command, where the log holds it.
     pub command: Option<Command>,
     /// What was reported in the end.
@@ -22,6 +29,8 @@ pub struct LogFacts {
     pub steady: Option<SteadyState>,
     /// Its samples, counted.
     pub samples: SampleCounts,
+    /// When its load was there; none without any packet.
+    pub load: Option<Load>,
     /// The first lines of no known kind.
     pub unknown: Vec<UnknownLine>,
     /// How many of these there are.
@@ -61,6 +70,74 @@ pub struct SampleCounts {
     pub first_empty_inside: Option<usize>,
 }
 
+/// When a log shows its load, and how much of it.
+///
+/// Times are in microseconds since the end of the first sample's interval, on the log's own clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Where it begins: with the first sample of at least half the median rate of those with packets, so that what
+    /// trickles in beforehand is no part of it.
+    pub start_us: i64,
+    /// Where it ends: with the last such sample.
+    pub end_us: i64,
+    /// Where the log ends.
+    pub log_end_us: i64,
+    /// The time of the samples with packets.
+    pub with_packets_us: u64,
+    /// Packets in all.
+    pub packets: u64,
+}
+
+impl Load {
+    fn of(samples: &[Sample]) -> Option<Self> {
+        let with_packets: Vec<&Sample> = samples
+            .iter()
+            .filter(|sample| sample.packets > 0 && sample.interval_us > 0)
+            .collect();
+        let rates: Vec<f64> = with_packets
+            .iter()
+            .map(|sample| sample.rate_pps())
+            .collect();
+        let half = median(&rates)? / 2.0;
+        let mut full = with_packets
+            .iter()
+            .filter(|sample| sample.rate_pps() >= half);
+        let first = full.next()?;
+        let last = full.next_back().unwrap_or(first);
+        let end_us = |sample: &Sample| i64::try_from(sample.end_us).unwrap_or(i64::MAX);
+        let sum = |of: fn(&Sample) -> u64| {
+            let mut sum: u64 = 0;
+            for sample in &with_packets {
+                sum = sum.saturating_add(of(sample));
+            }
+            sum
+        };
+        Some(Self {
+            start_us: first.start_us(),
+            end_us: end_us(last),
+            log_end_us: end_us(samples.last()?),
+            with_packets_us: sum(|sample| sample.interval_us),
+            packets: sum(|sample| sample.packets),
+        })
+    }
+
+    /// How long it lasted, in seconds.
+    #[must_use]
+    pub fn duration_s(&self) -> f64 {
+        seconds(self.end_us.saturating_sub(self.start_us))
+    }
+
+    /// How long the log goes on from its beginning, whatever came, in seconds.
+    #[must_use]
+    pub fn covered_s(&self) -> f64 {
+        seconds(self.log_end_us.saturating_sub(self.start_us))
+    }
+}
+
+fn seconds(us: i64) -> f64 {
+    us as f64 / 1e6
+}
+
 impl SampleCounts {
     fn of(samples: &[Sample]) -> Self {
         let is_empty = |sample: &&Sample| sample.packets == 0;
@@ -95,7 +172,10 @@ impl LogFacts {
             Role::Sender => Published::default(),
         };
         Ok(Self {
+            role: log.role,
+            fingerprint: Fingerprint::of(text),
             published,
+            load: Load::of(&log.samples),
             steady: steady_state(&log),
             samples: SampleCounts::of(&log.samples),
             command: log.command,

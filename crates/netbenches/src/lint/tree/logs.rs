@@ -1,32 +1,29 @@
-//! What the logs of a folder say about its runs: loads that fell short, devices that stood still, ceilings.
+//! What the logs of a folder say about its runs: devices that stood still, logs that are cut or missing.
 
-use std::collections::BTreeMap;
-
-use fwdlab_archive::lint::{CEILING, Finding};
+use fwdlab_archive::lint::Finding;
 use fwdlab_pkt_gen::Ending;
-use fwdlab_stats::median;
 
 use crate::lint::{
-    LOG_CUT, LOG_MISSING, NO_FRAMES, OFFERED_LOAD_SHORT, RECEIVER_FAILED, SENDER_STOPPED_EARLY,
+    LOG_CUT, LOG_MISSING, NO_FRAMES, OTHER_FRAME_SIZE, RECEIVER_FAILED, SENDER_STOPPED_EARLY,
     STALLS_LEFT_OUT,
 };
-use crate::{LogFacts, Run, RunGroup};
+use crate::{Load, LogFacts, Run, RunGroup};
 
-use super::Folder;
-
-/// A device that forwards so much of what it is offered is not what holds it.
-const CEILING_SHARE: f64 = 0.99;
-/// The clocks of two machines, and the seconds that they begin in, are not so far apart.
-const REACHED_SHARE_MAX: f64 = 1.01;
-
-/// A run that was offered less than this part of what the others of its folder were is another experiment.
-const SHORT_SHARE: f64 = 0.95;
+use super::{Folder, loads, shown};
 
 /// A sender that sent less than this part of what it was asked for did not stop for having sent it.
 const SENT_SHARE: f64 = 0.999;
 
+/// The two sides of a run begin and end within a few seconds of each other: what a receiver's log does not cover of
+/// its load was lost where it is more than that.
+const COVERED_S: f64 = 5.0;
+/// A load that arrived in less than this part of its time did not arrive.
+const ARRIVED_SHARE: f64 = 0.1;
+/// What is left of a load's packets where nothing but the neighbours' own chatter arrived.
+const ARRIVED_PACKETS_SHARE: f64 = 0.001;
+
 pub(super) fn lint_logs(folder: Folder<'_>, findings: &mut Vec<Finding>) {
-    let usual = UsualLoads::of(folder);
+    let usual = loads::UsualLoads::of(folder);
     for group in &folder.folder.groups {
         if group.is_of_profiles() {
             continue;
@@ -35,7 +32,7 @@ pub(super) fn lint_logs(folder: Folder<'_>, findings: &mut Vec<Finding>) {
             lint_run(folder, group, run, findings);
             findings.extend(usual.lint(folder, group, run));
         }
-        findings.extend(lint_ceiling(folder, group));
+        findings.extend(loads::lint_ceiling(folder, group));
     }
 }
 
@@ -52,25 +49,20 @@ fn lint_run(folder: Folder<'_>, group: &RunGroup, run: &Run, findings: &mut Vec<
         let finding = folder.finding(rule, sentence);
         findings.push(finding.with(folder.published_at(receiver, line, says)));
     };
-    if log.samples.all > 0 && log.samples.empty == log.samples.all {
-        found(
-            &NO_FRAMES,
-            format!("{name}: no frame arrived in {} samples", log.samples.all),
-            None,
-            format!("{} samples of 0 pps", log.samples.all),
-        );
-    } else if log.samples.empty_inside > 0 && value.is_some() {
+    let sent = Sent::of(folder, run);
+    if let Some((sentence, says)) = nothing_arrived(log, sent.as_ref()) {
+        found(&NO_FRAMES, format!("{name}: {sentence}"), None, says);
+    } else if let Some(stall) = Stall::of(log, sent.as_ref()).filter(|_| value.is_some()) {
         let rate = log.steady_pps().map_or(String::new(), |pps| {
             format!("; over all of its time the rate is {pps:.0} pps")
         });
         found(
             &STALLS_LEFT_OUT,
             format!(
-                "{name}: {} samples without a frame stand between others and are left out, so that the \
-                 archive's script {observation}{rate}",
-                log.samples.empty_inside
+                "{name}: {} are left out, so that the archive's script {observation}{rate}",
+                stall.what
             ),
-            log.samples.first_empty_inside,
+            stall.line,
             "0 pps".into(),
         );
     }
@@ -81,12 +73,23 @@ fn lint_run(folder: Folder<'_>, group: &RunGroup, run: &Run, findings: &mut Vec<
             None,
             "a thread of pkt-gen exited with an error".into(),
         ),
-        Ending::Cut if log.samples.all > 0 => found(
-            &LOG_CUT,
-            format!("{name} ends without a word on how, and the archive's script {observation}"),
-            Some(log.lines),
-            "(the log ends here)".into(),
-        ),
+        Ending::Cut if log.samples.all > 0 => {
+            let lost = match sent.as_ref().and_then(|sent| sent.lost_s(log)) {
+                Some(lost) if lost <= COVERED_S => None,
+                Some(lost) => Some(format!(", {lost:.0} s before the load")),
+                None => Some(String::new()),
+            };
+            if let Some(lost) = lost {
+                found(
+                    &LOG_CUT,
+                    format!(
+                        "{name} ends without a word on how{lost}, and the archive's script {observation}"
+                    ),
+                    Some(log.lines),
+                    "(the log ends here)".into(),
+                );
+            }
+        }
         _ => {}
     }
     if run.senders.is_empty() {
@@ -101,7 +104,120 @@ fn lint_run(folder: Folder<'_>, group: &RunGroup, run: &Run, findings: &mut Vec<
     }
     for (&index, log) in run.senders.iter().zip(run.sent(&folder.tree.files)) {
         findings.extend(lint_sender(folder, index, log));
+        findings.extend(lint_asked_size(folder, index, log));
     }
+}
+
+/// What all senders of a run sent, where that is known of each.
+struct Sent {
+    duration_s: f64,
+    packets: u64,
+}
+
+impl Sent {
+    fn of(folder: Folder<'_>, run: &Run) -> Option<Self> {
+        let mut sent = Self {
+            duration_s: 0.0,
+            packets: 0,
+        };
+        let mut logs = 0;
+        for log in run.sent(&folder.tree.files) {
+            // One that failed or is cut itself says less than was sent.
+            if !matches!(log.ending, Ending::Finished | Ending::Terminated) {
+                return None;
+            }
+            let load = log.load?;
+            sent.duration_s = sent.duration_s.max(load.duration_s());
+            sent.packets = sent.packets.saturating_add(load.packets);
+            logs += 1;
+        }
+        let is_all = logs > 0 && logs == run.senders.len() && !run.misses_sender;
+        is_all.then_some(sent)
+    }
+
+    /// How much of the load's time a receiver's log does not cover; none where the load is not in it at all.
+    fn lost_s(&self, log: &LogFacts) -> Option<f64> {
+        Some(self.duration_s - log.load?.covered_s())
+    }
+}
+
+/// What a log says in which the load did not arrive: the sentence, and the evidence.
+fn nothing_arrived(log: &LogFacts, sent: Option<&Sent>) -> Option<(String, String)> {
+    let samples = log.samples;
+    let Some(load) = log.load else {
+        let sentence = format!("no frame arrived in {} samples", samples.all);
+        return (samples.all > 0).then(|| (sentence, format!("{} samples of 0 pps", samples.all)));
+    };
+    if let Some(sent) = sent
+        && (load.packets as f64) < ARRIVED_PACKETS_SHARE * sent.packets as f64
+        // Of a log that is cut the rest is not known.
+        && log.ending != Ending::Cut
+    {
+        let sentence = format!(
+            "{} frames arrived of the {} that were sent",
+            load.packets, sent.packets
+        );
+        return Some((sentence, format!("{} frames", load.packets)));
+    }
+    let with_packets = samples.all - samples.empty;
+    let is_silent = match sent {
+        Some(sent) => {
+            let with_packets_s = load.with_packets_us as f64 / 1e6;
+            with_packets_s < ARRIVED_SHARE * sent.duration_s && samples.empty > with_packets
+        }
+        None => (with_packets as f64) < ARRIVED_SHARE * samples.all as f64,
+    };
+    let sentence = format!(
+        "frames arrived in no more than {with_packets} of {} samples",
+        samples.all
+    );
+    is_silent.then(|| (sentence, format!("{} samples of 0 pps", samples.empty)))
+}
+
+/// Silence in the time of the load that the archive's script leaves out.
+struct Stall {
+    what: String,
+    line: Option<usize>,
+}
+
+impl Stall {
+    fn of(log: &LogFacts, sent: Option<&Sent>) -> Option<Self> {
+        let inside = log.samples.empty_inside;
+        if inside > 0 {
+            return Some(Self {
+                what: format!("{inside} samples without a frame stand between others and"),
+                line: log.samples.first_empty_inside,
+            });
+        }
+        // The log went on, the load, too, and nothing arrived any more.
+        let (load, sent): (Load, &Sent) = (log.load?, sent?);
+        let silent_s = sent.duration_s.min(load.covered_s()) - load.duration_s();
+        (silent_s > COVERED_S && log.samples.empty > 0).then(|| Self {
+            what: format!("the last {silent_s:.0} s of the load, in which no frame arrived,"),
+            line: None,
+        })
+    }
+}
+
+/// A sender that says of its frames another size than it was asked for.
+fn lint_asked_size(folder: Folder<'_>, index: usize, log: &LogFacts) -> Option<Finding> {
+    let command = log.command.as_ref()?;
+    let asked = command.packet_size_bytes?;
+    let sent = log.summary.as_ref()?.packet_size_bytes?;
+    // Sizes of a mix are several.
+    let sizes = command
+        .arguments
+        .iter()
+        .filter(|word| word.starts_with("-l"));
+    if asked == sent || sizes.count() != 1 {
+        return None;
+    }
+    let name = folder.name(index);
+    let sentence =
+        format!("{name}: frames of {asked} bytes were asked for, and sent were some of {sent}");
+    let says = format!("-l {asked}, {sent} bytes each");
+    let finding = folder.finding(&OTHER_FRAME_SIZE, sentence);
+    Some(finding.with(folder.published(index, says)))
 }
 
 fn lint_sender(folder: Folder<'_>, index: usize, log: &LogFacts) -> Option<Finding> {
@@ -117,113 +233,4 @@ fn lint_sender(folder: Folder<'_>, index: usize, log: &LogFacts) -> Option<Findi
     let says = format!("Sent {sent} packets, -n {asked}");
     let finding = folder.finding(&SENDER_STOPPED_EARLY, sentence);
     Some(finding.with(folder.published(index, says)))
-}
-
-/// What the runs of a folder are offered in the median, by what makes a load the same.
-struct UsualLoads(BTreeMap<Traffic, f64>);
-
-/// Loads of other sizes, flows, families or numbers of senders are not compared.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Traffic {
-    senders: usize,
-    size_bytes: Option<u64>,
-    flows: Option<u128>,
-    is_inet6: Option<bool>,
-}
-
-impl Traffic {
-    fn of(folder: Folder<'_>, run: &Run) -> Option<Self> {
-        let log = run.sent(&folder.tree.files).next()?;
-        let command = log.command.as_ref()?;
-        Some(Self {
-            senders: run.senders.len(),
-            size_bytes: command.packet_size_bytes,
-            flows: command.flows(),
-            is_inet6: command
-                .destination
-                .as_ref()
-                .map(|range| range.first.is_ipv6()),
-        })
-    }
-}
-
-impl UsualLoads {
-    fn of(folder: Folder<'_>) -> Self {
-        let mut loads: BTreeMap<Traffic, Vec<f64>> = BTreeMap::new();
-        let runs = folder.folder.groups.iter().flat_map(|group| &group.runs);
-        for run in runs.filter(|run| !run.is_profiled) {
-            if let (Some(traffic), Some(offered)) = (
-                Traffic::of(folder, run),
-                run.offered_pps(&folder.tree.files),
-            ) {
-                loads.entry(traffic).or_default().push(offered);
-            }
-        }
-        let usual = loads
-            .into_iter()
-            .filter(|(_, loads)| loads.len() >= 3)
-            .filter_map(|(traffic, loads)| Some((traffic, median(&loads)?)));
-        Self(usual.collect())
-    }
-
-    fn lint(&self, folder: Folder<'_>, group: &RunGroup, run: &Run) -> Option<Finding> {
-        let usual = *self.0.get(&Traffic::of(folder, run)?)?;
-        let offered = run.offered_pps(&folder.tree.files)?;
-        if offered >= SHORT_SHARE * usual {
-            return None;
-        }
-        let iteration = run
-            .iteration
-            .map_or_else(String::new, |iteration| format!(" {iteration}"));
-        let sentence = format!(
-            "run{iteration} of {} was offered {offered:.0} pps, {:.0} % of what the runs of its folder are",
-            shown(&group.key),
-            offered / usual * 100.0
-        );
-        let mut finding = folder.finding(&OFFERED_LOAD_SHORT, sentence);
-        for &sender in &run.senders {
-            finding = finding.with(folder.published(sender, format!("{offered:.0} pps")));
-        }
-        let usual = format!("median {usual:.0} pps");
-        Some(finding.derived(&folder.directory(), usual))
-    }
-}
-
-/// Whether the device, or what it was offered, holds the rate.
-fn lint_ceiling(folder: Folder<'_>, group: &RunGroup) -> Option<Finding> {
-    let files = &folder.tree.files;
-    let rates: Vec<(f64, f64)> = group
-        .runs
-        .iter()
-        .filter(|run| !run.is_profiled)
-        .filter_map(|run| Some((run.received(files)?.steady_pps()?, run.offered_pps(files)?)))
-        .collect();
-    let shares: Vec<f64> = rates
-        .iter()
-        .map(|(forwarded, offered)| forwarded / offered)
-        .collect();
-    // More than that is no load that was reached, but a sender's log that is missing.
-    let is_reached = |share: &f64| (CEILING_SHARE..=REACHED_SHARE_MAX).contains(share);
-    let share = median(&shares).filter(is_reached)?;
-    let mut runs = group.runs.iter();
-    let (receiver, &sender) = runs.find_map(|run| Some((run.receiver?, run.senders.first()?)))?;
-    let (forwarded, offered): (Vec<f64>, Vec<f64>) = rates.into_iter().unzip();
-    let middle = |rates: &[f64]| median(rates).unwrap_or_default();
-    let sentence = format!(
-        "{}: {:.1} % of what was offered arrived, in the median of {} runs, so that the load holds the \
-         rate and not the device",
-        shown(&group.key),
-        share * 100.0,
-        shares.len()
-    );
-    let finding = folder
-        .finding(&CEILING, sentence)
-        .with(folder.published(receiver, format!("{:.0} pps forwarded", middle(&forwarded))))
-        .with(folder.derived(sender, format!("{:.0} pps offered", middle(&offered))));
-    Some(finding)
-}
-
-/// A bench of one variant has no key.
-fn shown(key: &str) -> &str {
-    if key.is_empty() { "the bench" } else { key }
 }

@@ -3,8 +3,10 @@
 
 mod equilibrium;
 mod files;
+mod identity;
 mod lab;
 mod links;
+mod loads;
 mod logs;
 mod numbers;
 mod profiles;
@@ -34,6 +36,8 @@ pub fn lint_tree(tree: &ArchiveTree) -> Vec<Finding> {
         equilibrium::lint_equilibrium(folder, &mut findings);
         tables::lint_tables(folder, &mut findings);
         logs::lint_logs(folder, &mut findings);
+        loads::lint_frame_sizes(folder, &mut findings);
+        identity::lint_identity(folder, &mut findings);
         profiles::lint_profiles(folder, &mut findings);
         findings
     });
@@ -90,4 +94,9 @@ impl<'a> Folder<'a> {
     fn derived(self, index: usize, says: impl Into<String>) -> Evidence {
         Evidence::derived(&self.path(index), None, says)
     }
+}
+
+/// A bench of one variant has no key.
+fn shown(key: &str) -> &str {
+    if key.is_empty() { "the bench" } else { key }
 }

@@ -136,8 +136,11 @@ struct Altered<'a> {
     common: usize,
     /// The median of the values that both have.
     usual: f64,
-    /// Whether a run has a sender's log and no receiver's.
-    misses_logs: bool,
+    /// The runs that have a sender's log and no receiver's that reads.
+    without_log: usize,
+    /// Where every value that can be has its place: the published lines that stand in the places of runs without a
+    /// log. Else of which run a value is cannot be told.
+    untraced: Option<Vec<usize>>,
 }
 
 impl<'a> Altered<'a> {
@@ -166,6 +169,8 @@ impl<'a> Altered<'a> {
                 ))
             })
             .collect();
+        let runs = &folder.folder.groups[group].runs;
+        let untraced = placed(folder, dataset, runs, &only_published);
         let first_apart = only_published
             .iter()
             .zip(&all_derived)
@@ -189,10 +194,8 @@ impl<'a> Altered<'a> {
             first_apart,
             usual: fwdlab_stats::median(&common).unwrap_or_default(),
             common: common.len(),
-            misses_logs: folder.folder.groups[group]
-                .runs
-                .iter()
-                .any(|run| run.receiver.is_none()),
+            without_log: runs.iter().filter(|run| run.receiver.is_none()).count(),
+            untraced,
         }
     }
 
@@ -206,13 +209,18 @@ impl<'a> Altered<'a> {
             self.none_derived(&name, findings);
             return;
         }
-        if self.misses_logs && !self.only_derived.is_empty() {
-            // Which value is of which run cannot be told.
-            return;
-        }
         let mut derived = self.only_derived.iter();
+        // Without places, as many of the values as there are runs without a log may be theirs; that the others' are
+        // not there is so all the same.
+        let is_placed =
+            self.without_log == 0 || self.only_derived.is_empty() || self.untraced.is_some();
         for &(line, published) in &self.only_published {
-            let Some(&(run, value)) = derived.next() else {
+            if !is_placed {
+                break;
+            }
+            let untraced = self.untraced.iter().flatten();
+            let is_untraced = self.without_log > 0 && untraced.clone().any(|of| *of == line);
+            let Some(&(run, value)) = (!is_untraced).then(|| derived.next()).flatten() else {
                 let sentence = format!(
                     "{name} has {published}, and no log of that run is there that can be read"
                 );
@@ -295,6 +303,26 @@ impl<'a> Altered<'a> {
             None => finding,
         }
     }
+}
+
+/// Which published lines stand in the places of runs without a log; none unless each line has the place of a run.
+fn placed(
+    folder: Folder<'_>,
+    dataset: &PublishedDataset,
+    runs: &[Run],
+    published: &[(usize, &str)],
+) -> Option<Vec<usize>> {
+    let places: Vec<bool> = runs
+        .iter()
+        .filter_map(|run| match run.received(&folder.tree.files) {
+            Some(log) => log.published.with(dataset.median).map(|_| true),
+            None => Some(false),
+        })
+        .collect();
+    let lines = published.iter().zip(&places);
+    let untraced = lines.filter(|(_, has_log)| !**has_log);
+    let untraced: Vec<usize> = untraced.map(|((line, _), _)| *line).collect();
+    (places.len() == published.len()).then_some(untraced)
 }
 
 fn percent(share: f64) -> String {

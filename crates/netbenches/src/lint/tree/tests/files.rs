@@ -34,7 +34,7 @@ fn a_file_that_is_not_of_its_form_is_found_with_its_line() {
 #[test]
 fn lines_of_a_log_that_are_not_understood_are_found_with_their_lines() {
     let sample = Sample::sound();
-    let torn = "113.000000 main_thread [2786] 1000 pp113.1";
+    let torn = "113.813710 main_thread [2786] 1000 pp113.1";
     sample.edit("RAW/bench.off.3.receiver", |log| {
         let lines: Vec<&str> = log.lines().collect();
         format!(

@@ -48,6 +48,32 @@ fn the_value_of_a_log_that_does_not_read_cannot_be_traced_and_the_others_can() {
 }
 
 #[test]
+fn a_log_that_does_not_read_silences_its_own_value_alone() {
+    // A wrong value beside it.
+    let sample = published_as(&[OFF[0], OFF[1], 1_003_333, OFF[3], OFF[4]]);
+    sample.write("RAW/bench.off.2.receiver", "no log\n");
+    let found = sample.found();
+    assert_eq!(
+        found[1..],
+        [
+            "L104\npublished off.pps:2: 1004000",
+            "L103\n\
+             published off.pps:3: 1003333\n\
+             derived RAW/bench.off.3.receiver: 1003000",
+        ]
+    );
+    // One that was left out: whether it or that of the log is there is not known, and that one is missing is.
+    let sample = published_as(&[OFF[0], OFF[1], OFF[3], OFF[4]]);
+    sample.remove("RAW/bench.off.2.receiver");
+    assert_eq!(
+        sample.found(),
+        ["L102\n\
+          published off.pps: 3 values\n\
+          derived RAW/bench.off.3.receiver: 1003000"]
+    );
+}
+
+#[test]
 fn sub_folders_may_have_the_same_names() {
     let sample = Sample::sound();
     for (folder, rates) in [("1rx", &OFF), ("8rx", &ON)] {
