@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::import::Settings;
-use crate::readme::facts::{Card, Statement, cards, driver_names, statements};
+use crate::readme::facts::{Card, Statement, cards, commits, driver_names, statements};
 use crate::readme::{PublishedReadme, TextLine};
 use crate::{ArchiveTree, CommitCount, Content, Outcome, ResultsFolder};
 
@@ -56,6 +56,7 @@ pub(super) fn contradicted<'a>(
             Statement::Flows(count) => data.flows(*count),
             Statement::OfferedPps(rate) => data.offered(*rate),
             Statement::Revision(number) => data.revision(*number),
+            Statement::Commit(commit) => data.commit(commit),
             Statement::Setting(key, value) => setting(&sets, key, value),
             Statement::Driver(driver) => ports(&sets, driver),
         };
@@ -151,6 +152,26 @@ impl Data<'_> {
         is_other.then(|| {
             let data = format!("{least:.0} to {most:.0} pps, by the senders' logs");
             (format!("{said} pps offered"), data)
+        })
+    }
+
+    /// A commit against that in the name of the folder, and those that the kernels name; how many git counts depends on
+    /// the clone, so that one that agrees is enough.
+    fn commit(&self, said: &str) -> Sides {
+        let label = self.folder.place.label.as_deref()?;
+        let mut named = commits(label);
+        named.retain(|named| named[..1] == said[..1]);
+        let [named] = &named[..] else {
+            return None;
+        };
+        let is_of_kernel = self.folder.groups.iter().any(|group| {
+            let info = group.description(&self.tree.files);
+            let uname = info.and_then(|info| info.uname.as_ref());
+            uname.is_some_and(|uname| commits(&uname.text).iter().any(|commit| commit == said))
+        });
+        (named != said && !is_of_kernel).then(|| {
+            let data = format!("{named}, by the folder that the results are in");
+            (said.to_owned(), data)
         })
     }
 

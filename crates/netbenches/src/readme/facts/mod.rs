@@ -16,7 +16,7 @@ pub use figures::{TurnedWord, UnsupportedClaim, turned_words, unsupported_claims
 pub use labels::{LabelContradiction, label_contradictions};
 pub use links::{LinkContradiction, link_contradictions};
 pub use masks::{MaskContradiction, MaskProblem, mask_contradictions};
-pub use statements::{Card, Statement, cards, driver_names, statements};
+pub use statements::{Card, Statement, cards, commits, driver_names, statements};
 pub use tables::{
     MisprintedCell, TableContradiction, TabledDataset, misprinted_cells, table_contradictions,
 };

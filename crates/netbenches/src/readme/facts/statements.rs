@@ -12,6 +12,8 @@ pub enum Statement {
     /// The revision of the system, as Subversion counted them: `r317849`. How many commits git counts depends on
     /// the clone.
     Revision(u64),
+    /// The revision as git counts: `n302145`, `c255412`. What the author wrote elsewhere is of the same clone.
+    Commit(String),
     /// A variable of the system and its value: `harvest.mask` and `351`. A part `X` or `*` is any number.
     Setting(String, String),
     /// The driver of the ports: `igb`.
@@ -105,6 +107,18 @@ pub fn cards(text: &str) -> Vec<(&str, Card)> {
         .collect()
 }
 
+/// The commits of git that a text or a folder's name has: `n302145` of `fbsd15-n302145simplecache`.
+pub fn commits(text: &str) -> Vec<String> {
+    let text = text.to_lowercase();
+    let words = text.split(|character: char| !character.is_alphanumeric());
+    let commit = |word: &str| {
+        let digits = word.strip_prefix(['n', 'c'])?;
+        let count = digits.bytes().take_while(u8::is_ascii_digit).count();
+        (count == 6).then(|| word[..7].to_owned())
+    };
+    words.filter_map(commit).collect()
+}
+
 /// What a line on the laboratory says; nothing where it speaks of several things of a kind.
 pub fn statements(line: &TextLine) -> Vec<Statement> {
     let text = plain_spaces(&line.text).to_lowercase();
@@ -135,6 +149,9 @@ pub fn statements(line: &TextLine) -> Vec<Statement> {
         let mut revisions = words.iter().filter_map(|word| revision(word));
         if let (Some(only), None) = (revisions.next(), revisions.next()) {
             stated.push(only);
+        }
+        if let [only] = &commits(&text)[..] {
+            stated.push(Statement::Commit(only.clone()));
         }
     }
     stated
@@ -271,7 +288,15 @@ mod tests {
             ("Intel i350: e1000 / igb driver", vec![Driver("igb".into())]),
             ("BUG: 200 flows only", vec![]),
             ("n flows", vec![]),
-            ("FreeBSD 14-head n277989", vec![]),
+            (
+                "FreeBSD 14-head n277989 (e69573bc2be)",
+                vec![Statement::Commit("n277989".into())],
+            ),
+            (
+                "FreeBSD 14 n277989, n2779890 or c12",
+                vec![Statement::Commit("n277989".into())],
+            ),
+            ("FreeBSD 14 from n277989 to n277990", vec![]),
             ("FreeBSD 11 r368287 vs r368606", vec![]),
             ("No drivers tuning, a=1", vec![]),
         ] {

@@ -373,6 +373,10 @@ fn what_the_text_says_of_the_laboratory_is_held_against_the_data() {
             "- ixl driver",
             "the text says the driver ixl, the data ports of igb, by the configuration sets",
         ),
+        (
+            "- Quad port Chelsio T540-CR.",
+            "the text says the card T540-CR, the data ports of igb, by the configuration sets",
+        ),
     ] {
         assert_eq!(lab(wrong), [format!("L306 {sentence}")], "{wrong}");
     }
@@ -439,4 +443,33 @@ fn an_arm_that_was_offered_more_is_found() {
         sample.write(&format!("RAW/bench.on.{run}.sender"), sender(3_010_000));
     }
     assert_eq!(sample.found(), [""; 0]);
+}
+
+#[test]
+fn cards_and_commits_of_the_text_are_those_of_the_folder() {
+    let sample = Sample::sound();
+    let folder = "../../../../Intel_i350/x/results/fbsd15-n302145simplecache";
+    let found = |lab: &str| {
+        let text = format!("# Impact of x on forwarding performance\n\nLab:\n{lab}\n");
+        sample.write(&format!("{folder}/README.md"), text);
+        sample.write(&format!("{folder}/off.pps"), "1001000\n1004000\n1003000\n");
+        let found = sample.lint().into_iter();
+        found
+            .map(|found| format!("{} {}", found.rule.code, found.sentence))
+            .collect::<Vec<_>>()
+    };
+    for right in [
+        "- Quad port Intel i350\n- FreeBSD 15-head n302145 (e69573bc2be)",
+        "- Input NIC: Intel i350\n- Output NIC: Chelsio T580\n- FreeBSD 15 with r302154",
+        "- FreeBSD n302145 and n302432",
+    ] {
+        assert_eq!(found(right), [""; 0], "{right}");
+    }
+    assert_eq!(
+        found("- Quad port Intel X710\n- FreeBSD 15-head n302154"),
+        [
+            "L306 the text says n302154, the data n302145, by the folder that the results are in",
+            "L306 the text says the card X710, the data Intel_i350, by the folder that the results are in",
+        ]
+    );
 }
