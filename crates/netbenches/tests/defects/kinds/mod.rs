@@ -157,15 +157,15 @@ pub(crate) const KINDS: [Kind; 33] = [
         texts::harvest_mask,
         TEXTS,
         WARNING,
-        0,
+        80,
     ),
-    other("another card in the text", texts::card, TEXTS, WARNING, 0),
+    other("another card in the text", texts::card, TEXTS, WARNING, 65),
     other(
         "another revision in the text",
         texts::revision,
         TEXTS,
         WARNING,
-        0,
+        70,
     ),
     other(
         "a receiver's log cut in its middle",
