@@ -70,8 +70,8 @@ pub(super) fn contradicted<'a>(
     found
 }
 
-/// A text that speaks of cards, none of which is that of the folder's path, nor one that any port of the sets is of. A
-/// bench has also the cards of its generator.
+/// A text that speaks of cards, none of which is that of the folder's path; where the path says nothing, none that any port
+/// of the sets is of. A bench has also the cards of its generator.
 fn card<'a>(data: &Data<'_>, readme: &'a PublishedReadme) -> Option<Contradicted<'a>> {
     let lines = readme.lab.iter();
     let stated: Vec<(&TextLine, &str, Card)> = lines
@@ -85,15 +85,17 @@ fn card<'a>(data: &Data<'_>, readme: &'a PublishedReadme) -> Option<Contradicted
     let nic = data.folder.place.nic.as_deref().unwrap_or_default();
     let filed: Vec<Card> = cards(nic).into_iter().map(|(_, card)| card).collect();
     let is_filed = |card: &Card| filed.iter().any(|filed| filed == card);
-    let data_says = if !filed.is_empty() && !stated.iter().any(|(_, _, card)| is_filed(card)) {
-        format!("{nic}, by the folder that the results are in")
-    } else {
+    let data_says = if filed.is_empty() {
         let sets = data.sets();
         let apart: Option<Vec<String>> = stated
             .iter()
             .map(|(_, _, card)| Some(ports(&sets, card.driver)?.1))
             .collect();
         apart?.into_iter().next()?
+    } else if stated.iter().any(|(_, _, card)| is_filed(card)) {
+        return None;
+    } else {
+        format!("{nic}, by the folder that the results are in")
     };
     let name = name.trim_end_matches('.');
     Some(Contradicted {

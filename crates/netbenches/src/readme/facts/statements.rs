@@ -99,7 +99,7 @@ pub fn cards(text: &str) -> Vec<(&str, Card)> {
             rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
         };
         let mut cards = CARDS.iter();
-        cards.find(|card| card.names.iter().any(|name| is_name(&name)))
+        cards.find(|card| card.names.iter().any(is_name))
     };
     let words = text.split(is_between);
     words
