@@ -81,69 +81,82 @@ fn is_copy(folder: Folder<'_>, one: &Logged<'_>, other: &Logged<'_>) -> bool {
         && fingerprints(one.group) == fingerprints(other.group)
 }
 
+/// A description, and what of it is in names.
+struct Described<'a> {
+    group: &'a RunGroup,
+    file: usize,
+    parts: [Option<String>; 4],
+    /// The name that the archive's scripts give.
+    name: String,
+}
+
 /// Descriptions that say that they are of another variant of the folder.
 fn lint_descriptions(folder: Folder<'_>, findings: &mut Vec<Finding>) {
-    let described: Vec<(&RunGroup, usize, &BenchInfo)> = folder
-        .folder
-        .groups
-        .iter()
-        .filter_map(|group| Some((group, group.info?, group.description(&folder.tree.files)?)))
-        .collect();
-    for (place, &(group, file, info)) in described.iter().enumerate() {
-        let mut others = described.iter().enumerate();
-        let other = others.find(|&(other_place, &(other, _, other_info))| {
-            other_place != place
-                && other.folder == group.folder
-                && is_of(group, info, other, other_info)
+    let groups = folder.folder.groups.iter();
+    let described = groups.filter_map(|group| {
+        let parts = parts(group.description(&folder.tree.files)?);
+        Some(Described {
+            group,
+            file: group.info?,
+            name: name(&parts),
+            parts,
+        })
+    });
+    let described: Vec<Described<'_>> = described.collect();
+    for own in described.iter().filter(|own| own.name != own.group.key) {
+        let other = described.iter().find(|other| {
+            other.file != own.file && other.group.folder == own.group.folder && own.is_of(other)
         });
-        let Some((_, &(other, other_file, other_info))) = other else {
+        let Some(other) = other else {
             continue;
         };
-        let says = said(info);
         let sentence = format!(
-            "{} says that it is of {says}, as {} is named, and not of {}",
-            folder.name(file),
-            shown(&other.key),
-            shown(&group.key)
+            "{} says that it is of {}, as {} is named, and not of {}",
+            folder.name(own.file),
+            own.said(),
+            shown(&other.group.key),
+            shown(&own.group.key)
         );
         let finding = folder
             .finding(&INFO_OF_ANOTHER, sentence)
-            .with(folder.published(file, says))
-            .with(folder.derived(other_file, said(other_info)));
+            .with(folder.published(own.file, own.said()))
+            .with(folder.derived(other.file, other.said()));
         findings.push(finding);
     }
 }
 
-/// Whether a description is that of another variant, by what it says otherwise than that one's: it is in the other's
-/// name, and not in that of its own; and the other's description does not say that it is right.
-fn is_of(group: &RunGroup, info: &BenchInfo, other: &RunGroup, other_info: &BenchInfo) -> bool {
-    let (own_parts, other_parts) = (parts(info), parts(other_info));
-    // The name that the archive's scripts give.
-    let name = name(&own_parts);
-    if name == other.key {
-        return group.key != other.key;
-    }
-    if name == group.key {
-        return false;
-    }
-    let mut is_crossed = false;
-    for (own, others) in own_parts.iter().zip(&other_parts) {
-        let (Some(own), Some(others)) = (own, others) else {
-            continue;
-        };
-        if own == others {
-            continue;
+impl Described<'_> {
+    /// Whether it is that of another variant, by what it says otherwise than that one's: it is in the other's name, and
+    /// not in that of its own, and the other way round.
+    fn is_of(&self, other: &Self) -> bool {
+        let (key, other_key) = (&self.group.key, &other.group.key);
+        if self.name == *other_key {
+            return true;
         }
-        let is_right = is_in(own, &group.key) && !is_in(own, &other.key);
-        if is_right {
-            return false;
+        let mut is_crossed = false;
+        for (own, others) in self.parts.iter().zip(&other.parts) {
+            let (Some(own), Some(others)) = (own, others) else {
+                continue;
+            };
+            if own == others {
+                continue;
+            }
+            let (in_own, in_other) = (is_in(own, key), is_in(own, other_key));
+            if in_own && !in_other {
+                return false;
+            }
+            is_crossed |= in_other && !in_own && is_in(others, key) && !is_in(others, other_key);
         }
-        is_crossed |= is_in(own, &other.key)
-            && !is_in(own, &group.key)
-            && is_in(others, &group.key)
-            && !is_in(others, &other.key);
+        is_crossed
     }
-    is_crossed
+
+    /// What it says that its runs are of.
+    fn said(&self) -> String {
+        match &self.parts[3] {
+            Some(revision) if self.name.is_empty() => format!("revision {revision}"),
+            _ => self.name.clone(),
+        }
+    }
 }
 
 /// What of a description is in the names of its runs: image, configuration and traffic, each without its folder, and
@@ -176,7 +189,14 @@ fn name(parts: &[Option<String>; 4]) -> String {
 /// `BSDRP-280829-upgrade-amd64`), or as one of its numbers.
 fn is_in(part: &str, key: &str) -> bool {
     let is_number = part.bytes().all(|byte| byte.is_ascii_digit());
-    format!(".{key}.").contains(&format!(".{part}."))
+    let is_between_dots = || {
+        key.match_indices(part).any(|(at, _)| {
+            let (before, behind) = (&key[..at], &key[at + part.len()..]);
+            (before.is_empty() || before.ends_with('.'))
+                && (behind.is_empty() || behind.starts_with('.'))
+        })
+    };
+    is_between_dots()
         || key
             .split('.')
             .any(|of_key| of_key.len() > 3 && part.split('-').any(|word| word == of_key))
@@ -184,14 +204,4 @@ fn is_in(part: &str, key: &str) -> bool {
             && key
                 .split(|character: char| !character.is_ascii_digit())
                 .any(|number| number == part))
-}
-
-/// What a description says that its runs are of.
-fn said(info: &BenchInfo) -> String {
-    let parts = parts(info);
-    let named = name(&parts);
-    match &parts[3] {
-        Some(revision) if named.is_empty() => format!("revision {revision}"),
-        _ => named,
-    }
 }
