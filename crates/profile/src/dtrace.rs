@@ -110,10 +110,19 @@ struct Held {
     line: u64,
     indentation: usize,
     text: String,
+    /// The bytes of this text and those above.
+    bytes: usize,
 }
 
 impl Reader {
     fn take(&mut self, number: u64, line: &[u8]) -> Result<(), PrintedError> {
+        self.take_line(number, line)?;
+        let waiting = self.held.last().map_or(0, |held| held.bytes);
+        let key = self.key.as_ref().map_or(0, String::len);
+        self.stacks.check(number, waiting + key)
+    }
+
+    fn take_line(&mut self, number: u64, line: &[u8]) -> Result<(), PrintedError> {
         let indentation = indentation(line);
         let text = line.trim_ascii();
         if text.is_empty() {
@@ -216,10 +225,13 @@ impl Reader {
     }
 
     fn hold(&mut self, line: u64, indentation: usize, text: &[u8]) {
+        let text = words(text);
+        let above = self.held.last().map_or(0, |held| held.bytes);
         self.held.push(Held {
             line,
             indentation,
-            text: words(text),
+            bytes: above + size_of::<Held>() + text.len(),
+            text,
         });
     }
 

@@ -125,7 +125,7 @@ impl<'a> Folded<'a> {
     /// Shape: the bytes of the file; line ends of either kind. No line is no stack.
     ///
     /// # Errors
-    /// [`FoldedError`].
+    /// [`FoldedError`], also where every line has two counts.
     pub fn parse(text: &'a [u8]) -> Result<Self, FoldedError> {
         let text = readable(text)?;
         Self::parse_lines(text)
@@ -137,13 +137,19 @@ impl<'a> Folded<'a> {
             line: line_of(text, error),
         })?;
         let mut folded = Self::new();
+        // A name may end in a number, but hardly that of every leaf.
+        let mut has_single = text.is_empty();
         for line in whole_lines(text) {
             let (line, text) = line.map_err(|line| FoldedError::Torn { line })?;
             let (stack, samples) = parse_line(text).ok_or_else(|| FoldedError::Line {
                 line,
                 found: quoted(text),
             })?;
+            has_single |= parse_line(stack).is_none();
             folded.push(stack.split(';'), samples);
+        }
+        if !has_single {
+            return Err(ForeignForm::FoldedDifference.into());
         }
         Ok(folded)
     }
@@ -181,6 +187,11 @@ impl<'a> Folded<'a> {
             frames: start..self.frames.len(),
             samples,
         });
+    }
+
+    /// Whether a frame was made of a name.
+    pub(crate) fn has_name(&self, name: &str) -> bool {
+        self.indices.contains_key(name)
     }
 
     /// The index of a name, made fit for a frame.
@@ -359,5 +370,23 @@ impl fmt::Display for Folded<'_> {
             writeln!(formatter, " {}", stack.samples)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_counts_a_line_are_refused_and_a_name_may_end_in_a_number() {
+        let error = Folded::parse(b"a;b;c 10 12\na;b 0 3\n").unwrap_err();
+        assert!(
+            error.to_string().starts_with(
+                "each of its lines ends in two counts, as difffolded.pl prints them; give one"
+            ),
+            "{error}"
+        );
+        let text = "a;thread 10 12\na;b 3\n";
+        assert_eq!(Folded::parse(text.as_bytes()).unwrap().to_string(), text);
     }
 }

@@ -46,6 +46,12 @@ pub enum ForeignForm {
          give what perf script -F comm,tid,time,event,ip,sym,dso prints"
     )]
     PerfFields,
+    /// Folded stacks with a count of each of two profiles.
+    #[error(
+        "each of its lines ends in two counts, as difffolded.pl prints them; give one of its two inputs, or both to \
+         fwdlab flame diff"
+    )]
+    FoldedDifference,
 }
 
 impl ForeignForm {

@@ -15,7 +15,7 @@ use crate::text::{PrintedError, each_line, readable};
 use crate::{EventSamples, Folded, FrameNames, NoSuchEvent};
 
 /// Whose text it is, for an error.
-const PROGRAM: &str = "perf script";
+const PROGRAM: &str = "perf script -F comm,tid,time,event,ip,sym,dso";
 /// What is printed for the object of a function that the compiler put into its caller.
 const INLINED: &str = "inlined";
 
@@ -95,7 +95,8 @@ impl PerfScript {
         let mut reader = Reader {
             names,
             open: Open::Nothing,
-            inlined: Vec::new(),
+            beside: Beside::Nothing,
+            inlined: String::new(),
             has_functions: false,
             last: (0, true),
             stacks: Stacks::default(),
@@ -117,8 +118,9 @@ impl PerfScript {
 struct Reader {
     names: FrameNames,
     open: Open,
-    /// Functions that wait for the one that they are inlined in.
-    inlined: Vec<String>,
+    beside: Beside,
+    /// Functions that wait for the one that they are inlined in, each with a newline.
+    inlined: String,
     /// Whether a sample of the event has one.
     has_functions: bool,
     /// The last line, and whether it is complete as far as one can see.
@@ -128,6 +130,15 @@ struct Reader {
     event: Option<Box<[u8]>>,
     samples: HashMap<Box<[u8]>, u64, RandomState>,
     lost_samples: u64,
+}
+
+/// What stands in the line of the sample that is being read, behind its event.
+enum Beside {
+    Nothing,
+    /// The sample's function, so none can be in lines below.
+    Function,
+    /// What looks like a function where perf prints other fields: an error unless the functions are in lines below.
+    Other(PrintedError),
 }
 
 /// What the lines of functions belong to.
@@ -143,55 +154,76 @@ enum Open {
 
 impl Reader {
     fn take(&mut self, number: u64, line: &[u8]) -> Result<(), PrintedError> {
+        self.take_line(number, line)?;
+        self.stacks.check(number, self.inlined.len())
+    }
+
+    fn take_line(&mut self, number: u64, line: &[u8]) -> Result<(), PrintedError> {
         let line = line.trim_ascii_end();
         self.last = (number, matches!(line, [.., b')' | b':']));
         match line.first() {
             None => {
-                self.end_sample();
+                self.end_sample()?;
                 self.open = Open::Nothing;
             }
             Some(b'#') if is_comment(line) => {}
             Some(b'\t') => self.take_function(number, line)?,
             // Without callers, names of processes are aligned to the right.
             Some(b' ') => match Beginning::of(line) {
-                Some(begun) if begun.is_certain() => self.begin(begun),
+                Some(begun) if begun.is_certain() => self.begin(number, line, begun)?,
                 _ => self.take_function(number, line)?,
             },
             Some(_) => {
                 let begun = Beginning::of(line);
-                let expected = "a process, its number and an event";
-                self.begin(begun.ok_or_else(|| wrong(number, expected, line))?);
+                let expected = "a process, its number and an event, in perf's columns";
+                let begun = begun.ok_or_else(|| wrong(number, expected, line))?;
+                self.begin(number, line, begun)?;
             }
         }
         Ok(())
     }
 
-    fn begin(&mut self, begun: Beginning<'_>) {
+    fn begin(
+        &mut self,
+        number: u64,
+        line: &[u8],
+        begun: Beginning<'_>,
+    ) -> Result<(), PrintedError> {
         // perf leaves no line between samples without functions.
-        self.end_sample();
+        self.end_sample()?;
         let sample = match begun {
             Beginning::Record(record) => {
                 self.lost_samples = self.lost_samples.saturating_add(lost_samples(record));
                 self.open = Open::Record;
-                return;
+                return Ok(());
             }
             Beginning::Sample(sample) => sample,
         };
         match self.samples.get_mut(sample.event) {
             Some(samples) => *samples += 1,
             None => {
+                self.stacks.keep(sample.event.len());
                 self.samples.insert(sample.event.into(), 1);
             }
         }
         let event = self.event.get_or_insert_with(|| sample.event.into());
         if **event != *sample.event {
             self.open = Open::LeftOut;
-            return;
+            return Ok(());
         }
         self.open = Open::Sample(self.stacks.name(sample.process, |name| name.into()));
-        if let Some(function) = function_beside_event(sample.rest) {
-            self.push(function);
+        match function_beside_event(sample.rest) {
+            None => {}
+            Some((function, true)) => {
+                self.push(function);
+                self.beside = Beside::Function;
+            }
+            Some((_, false)) => {
+                let expected = "the function right behind the event, without fields such as addr, data_src or weight";
+                self.beside = Beside::Other(wrong(number, expected, line));
+            }
         }
+        Ok(())
     }
 
     fn take_function(&mut self, number: u64, line: &[u8]) -> Result<(), PrintedError> {
@@ -202,6 +234,11 @@ impl Reader {
             .filter(|_| !matches!(self.open, Open::Nothing))
             .ok_or_else(|| wrong(number, "an address and a function below a process", line))?;
         if matches!(self.open, Open::Sample(_)) {
+            if matches!(self.beside, Beside::Function) {
+                let expected = "no function below one beside the event";
+                return Err(wrong(number, expected, line));
+            }
+            self.beside = Beside::Nothing;
             self.push(function);
         }
         Ok(())
@@ -215,11 +252,11 @@ impl Reader {
             let text = String::from_utf8_lossy(function);
             let Function { symbol, object } = Function::of(&text);
             if is_inlined {
-                self.inlined.push(symbol.to_owned());
+                self.inlined.push_str(symbol);
+                self.inlined.push('\n');
                 return;
             }
-            for symbol in self.inlined.drain(..) {
-                let symbol = symbol.as_str();
+            for symbol in std::mem::take(&mut self.inlined).split_terminator('\n') {
                 let inlined = Function { symbol, object };
                 self.stacks.push_named(inlined.name(names).into_owned());
             }
@@ -230,18 +267,22 @@ impl Reader {
         self.stacks.push(frame);
     }
 
-    fn end_sample(&mut self) {
+    fn end_sample(&mut self) -> Result<(), PrintedError> {
+        if let Beside::Other(error) = std::mem::replace(&mut self.beside, Beside::Nothing) {
+            return Err(error);
+        }
         if let Open::Sample(process) = self.open {
-            for symbol in self.inlined.drain(..) {
-                self.stacks.push_named(symbol);
+            for symbol in std::mem::take(&mut self.inlined).split_terminator('\n') {
+                self.stacks.push_named(symbol.to_owned());
             }
             self.stacks.push(process);
             self.stacks.end(1);
         }
+        Ok(())
     }
 
     fn finish(mut self, asked: Option<&str>) -> Result<PerfScript, PrintedError> {
-        self.end_sample();
+        self.end_sample()?;
         let event = self.event.unwrap_or_default();
         let taken = self.samples.remove(&event);
         let name = |event: &[u8]| String::from_utf8_lossy(event).into_owned();
@@ -594,7 +635,17 @@ mod tests {
             ("a: 7 [x] 9/9 [001] 12.5: cycles:", "a: 7 [x]", "cycles"),
             ("#x 7 [001] 12.5: cycles:", "#x", "cycles"),
             ("nc 7 cycles:", "nc", "cycles"),
-            ("nc 7 1000 cycles:u:", "nc", "cycles:u"),
+            ("nc     7       1000 cycles:u:", "nc", "cycles:u"),
+            ("worker 3 12345 cycles:", "worker 3", "cycles"),
+            ("worker 3  1234       1000 cycles:", "worker 3", "cycles"),
+            ("worker 12345 23456 cycles:", "worker 12345", "cycles"),
+            ("worker 12345 1234567890 cycles:", "worker", "cycles"),
+            ("worker 3     7/9     cycles:", "worker 3", "cycles"),
+            (
+                "a 1 2.0: x  1234 [001] 12.5: cycles:",
+                "a 1 2.0: x",
+                "cycles",
+            ),
             ("nc 7 [001] cycles:", "nc", "cycles"),
             ("nc 7 U      12.5: cycles:", "nc", "cycles"),
             ("nc 7 12.123456789:", "nc", "[unknown]"),
@@ -604,6 +655,73 @@ mod tests {
             let script = PerfScript::read(text.as_bytes(), FrameNames::Symbols, None).unwrap();
             assert_eq!(script.folded.to_string(), format!("{process};hot 1\n"));
             assert_eq!(script.event.as_deref(), Some(event));
+        }
+    }
+
+    #[test]
+    fn a_line_with_two_numbers_out_of_columns_that_may_be_the_process_is_refused() {
+        let text = "worker 3 1234 cycles: \n\tffff hot+0x1 ([k])\n\n";
+        let error = PerfScript::read(text.as_bytes(), FrameNames::Symbols, None).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "line 1: expected a process, its number and an event, in perf's columns (\"worker 3 1234 cycles:\"); give what \
+             perf script -F comm,tid,time,event,ip,sym,dso prints"
+        );
+    }
+
+    #[test]
+    fn only_the_address_of_the_sample_is_its_function() {
+        // perf record -d -e page-faults, with callers and without, printed with -F +addr.
+        let callers = "ls 13779 53232.453277:          1 page-faults:     56494f4715c0 __progname+0x0 (/usr/bin/ls)\n\
+            \tffffffff8177539a elf_load+0x28a ([kernel.kallsyms])\n\n";
+        assert_eq!(fold(callers, FrameNames::Symbols), "ls;elf_load 1\n");
+        let alone = "              ls 13679 53230.958328:          1 page-faults:  ffffffff8177539a elf_load+0x28a ([k])\n";
+        assert_eq!(fold(alone, FrameNames::Symbols), "ls;elf_load 1\n");
+        for beside in [
+            "    7f3d94064110 dl_close_state.2+0x0 (/usr/lib/ld.so.2) ffffffff8177539a elf_load+0x28a ([k])",
+            "    7f3d94064110 dl_close_state.2 (/usr/lib/ld.so.2)",
+            "ffffffff94064110 some_data ([k])",
+            "        12345678          5080144 |OP LOAD|LVL L1 hit|SNP None          30 ffffffff8177539a elf_load+0x28a ([k])",
+            "              30 ffffffff8177539a elf_load+0x28a ([k])",
+        ] {
+            let text = format!(
+                "{alone}              ls 13679 53230.958328: page-faults: {beside}\n{alone}"
+            );
+            let error = PerfScript::read(text.as_bytes(), FrameNames::Symbols, None).unwrap_err();
+            let error = error.to_string();
+            assert!(
+                error.starts_with("line 2: expected the function right behind the event, without fields such as addr"),
+                "{error}"
+            );
+            assert!(
+                error.ends_with("give what perf script -F comm,tid,time,event,ip,sym,dso prints"),
+                "{error}"
+            );
+        }
+        let both = alone.replace("ls 1", "ls 2") + "\tffffffff81 do_syscall_64+0x71 ([k])\n";
+        let error = PerfScript::read(both.as_bytes(), FrameNames::Symbols, None).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("line 2: expected no function below one beside the event"),
+            "{error}"
+        );
+        // Fields that perf prints in lines below.
+        for below in [
+            "               0",
+            "       1234abcd",
+            " ABI:2    AX:0x1",
+            " 0x7f/0x8/P/-/-/1",
+            "  entry.S:12",
+        ] {
+            let text = format!("{}{below}\n", callers.trim_end().to_owned() + "\n");
+            let error = PerfScript::read(text.as_bytes(), FrameNames::Symbols, None).unwrap_err();
+            assert!(
+                error
+                    .to_string()
+                    .starts_with("line 3: expected an address and a function"),
+                "{error}"
+            );
         }
     }
 

@@ -6,6 +6,12 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use crate::Folded;
+use crate::text::PrintedError;
+
+/// More than the names and the distinct stacks of any profile need: what is kept of the longest text.
+const KEPT_BYTES_MAX: usize = 512 << 20;
+/// What an entry needs beside its text or its frames, about.
+const ENTRY_BYTES: usize = 96;
 
 /// Stacks and their samples, each held once, and the one that is being read.
 #[derive(Default)]
@@ -17,6 +23,8 @@ pub(crate) struct Stacks {
     /// From the leaf to the root, as samplers print them.
     samples: HashMap<Box<[u32]>, u64, RandomState>,
     open: Vec<u32>,
+    /// What names and stacks need, about.
+    kept_bytes: usize,
 }
 
 impl Stacks {
@@ -26,6 +34,7 @@ impl Stacks {
             return known;
         }
         let name = make(&String::from_utf8_lossy(text)).into_owned();
+        self.keep(text.len() + name.len());
         let name = self.folded.name(name.into());
         self.by_text.insert(text.into(), name);
         name
@@ -38,6 +47,9 @@ impl Stacks {
 
     /// The same by its name.
     pub(crate) fn push_named(&mut self, name: String) {
+        if !self.folded.has_name(&name) {
+            self.keep(name.len());
+        }
         let name = self.folded.name(name.into());
         self.open.push(name);
     }
@@ -54,10 +66,28 @@ impl Stacks {
         match self.samples.get_mut(self.open.as_slice()) {
             Some(known) => *known = known.saturating_add(samples),
             None => {
+                self.keep(size_of_val(self.open.as_slice()));
                 self.samples.insert(self.open.as_slice().into(), samples);
             }
         }
         self.open.clear();
+    }
+
+    /// Counts an entry that is kept to the end, beside its own `bytes`.
+    pub(crate) fn keep(&mut self, bytes: usize) {
+        self.kept_bytes += bytes + ENTRY_BYTES;
+    }
+
+    /// Whether what is kept is no more than is bearable, with `waiting` bytes that a reader holds of an open stack.
+    ///
+    /// # Errors
+    /// [`PrintedError::TooMuch`] with this line.
+    pub(crate) fn check(&self, line: u64, waiting: usize) -> Result<(), PrintedError> {
+        let open = size_of_val(self.open.as_slice());
+        if self.kept_bytes + open + waiting > KEPT_BYTES_MAX {
+            return Err(PrintedError::TooMuch { line });
+        }
+        Ok(())
     }
 
     /// Each stack once, in the order of its names.
@@ -67,5 +97,32 @@ impl Stacks {
                 .push_names(stack.iter().rev().copied(), *samples);
         }
         self.folded.merged()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_bounded_and_equal_stacks_need_no_more() {
+        let mut stacks = Stacks::default();
+        let add = |stacks: &mut Stacks| {
+            let name = stacks.name(&[b'x'; 100], |text| text.to_owned().into());
+            stacks.push(name);
+            stacks.end(1);
+        };
+        add(&mut stacks);
+        let kept = stacks.kept_bytes;
+        assert!((200..1000).contains(&kept), "{kept}");
+        add(&mut stacks);
+        assert_eq!(stacks.kept_bytes, kept);
+        assert!(stacks.check(7, KEPT_BYTES_MAX - kept).is_ok());
+        let error = stacks.check(7, KEPT_BYTES_MAX - kept + 1).unwrap_err();
+        assert!(error.to_string().starts_with(
+            "line 7: with it the names and the distinct stacks need more than 512 MiB"
+        ));
+        stacks.keep(KEPT_BYTES_MAX);
+        assert!(stacks.check(8, 0).is_err());
     }
 }

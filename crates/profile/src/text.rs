@@ -36,6 +36,15 @@ pub enum PrintedError {
         /// Whose text was to be read.
         program: &'static str,
     },
+    /// Its names and distinct stacks are too many to be kept.
+    #[error(
+        "line {line}: with it the names and the distinct stacks need more than 512 MiB; give a part of the profile, \
+         as perf script --time prints, or fold parts of it and add them up: fwdlab flame fold --whole PART PART"
+    )]
+    TooMuch {
+        /// The line, from 1.
+        line: u64,
+    },
     /// It is another form.
     #[error(transparent)]
     Foreign(#[from] ForeignForm),
