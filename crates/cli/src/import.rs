@@ -139,7 +139,7 @@ impl Summary {
         }
         let problems = tree.files.iter().filter_map(|file| match &file.outcome {
             Outcome::Failed(problem) => Some(("wrong", file, problem.clone())),
-            _ => Some(("in part", file, file.not_understood()?)),
+            _ => Some(("in part", file, file.left_out()?)),
         });
         for (word, file, problem) in problems.clone().take(PROBLEMS_SHOWN) {
             let line = problem

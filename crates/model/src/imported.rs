@@ -189,7 +189,8 @@ pub struct ImportedRun {
     pub forwarded_pps: Option<f64>,
     /// The median of the samples of that steady state, in packets per second.
     pub forwarded_median_pps: Option<f64>,
-    /// The offered load over the steady state of all senders' logs, in packets per second.
+    /// The offered load over the steady state of all senders' logs, in packets per second; none where one of several
+    /// senders lasted clearly shorter than another.
     pub offered_pps: Option<f64>,
     /// What was published of this run; none where nothing, or something else, was.
     pub published_pps: Option<f64>,
@@ -224,7 +225,7 @@ pub struct ImportedFile {
 pub enum FileOutcome {
     /// It was.
     Read,
-    /// It was, but for lines that fwdlab does not understand.
+    /// It was, but for lines that fwdlab does not understand or that cannot be, or for further events of a profile.
     ReadInPart,
     /// It was left, for a reason that is no fault of it.
     Skipped,

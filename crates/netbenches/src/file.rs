@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use fwdlab_pkt_gen::PktGenError;
-use fwdlab_profile::{ConversionStatistics, StatisticsError};
+use fwdlab_profile::{ConversionStatistics, StatisticsError, named_events};
 use fwdlab_stats::ministat::parse_points;
 use fwdlab_sys::{Bounded, Input, Refusal};
 
@@ -47,17 +47,27 @@ pub struct ArchiveFile {
 }
 
 impl ArchiveFile {
-    /// What fwdlab does not understand of a file that it has read, with the first line of that.
+    /// What of a file that was read is in no number: lines of a log, with the first of them, or events of a profile.
     #[must_use]
-    pub fn not_understood(&self) -> Option<Problem> {
-        let Outcome::Read(Content::Log(log)) = &self.outcome else {
-            return None;
+    pub fn left_out(&self) -> Option<Problem> {
+        let log = match &self.outcome {
+            Outcome::Read(Content::Log(log)) => log,
+            Outcome::Read(Content::CallGraph(graph)) if !graph.left_out.is_empty() => {
+                let left_out = named_events(&graph.left_out);
+                return Some(Problem::new(format_args!(
+                    "how idle it is and its functions are of {} alone; left out: {left_out}",
+                    graph.event.escape_debug()
+                )));
+            }
+            _ => return None,
         };
         let first = log.unknown.first()?;
         let text = first.text.trim();
         let message = match log.unknown_lines {
-            1 => format!("a line that fwdlab does not understand: {text:?}"),
-            lines => format!("{lines} lines that fwdlab does not understand, the first: {text:?}"),
+            1 => format!("a line that fwdlab does not understand or that cannot be: {text:?}"),
+            lines => format!(
+                "{lines} lines that fwdlab does not understand or that cannot be, the first: {text:?}"
+            ),
         };
         Some(Problem::at(first.line, message))
     }
@@ -437,17 +447,19 @@ fn path_in_set(path: &Path) -> &Path {
     path
 }
 
+/// A log of the side that its name says: rates of the other would be taken for its own.
 fn log(role: Role, text: &[u8]) -> Result<Content, Problem> {
     match LogFacts::parse(text) {
         Ok(facts) => {
-            let other = match (role, facts.role) {
-                (Role::Receiver, fwdlab_pkt_gen::Role::Sender) => "a sender",
-                (Role::Sender(_), fwdlab_pkt_gen::Role::Receiver) => "a receiver",
+            let (other, ending) = match (role, facts.role) {
+                (Role::Receiver, fwdlab_pkt_gen::Role::Sender) => ("a sender", ".sender"),
+                (Role::Sender(_), fwdlab_pkt_gen::Role::Receiver) => ("a receiver", ".receiver"),
                 _ => return Ok(Content::Log(Box::new(facts))),
             };
+            let message = format!("it holds the log of {other}");
             Err(Problem {
-                remedy: Some("bring its own log back from a copy".to_owned()),
-                ..Problem::new(format_args!("it holds the log of {other}"))
+                remedy: Some(format!("name it {ending}, or bring its own log back from a copy")),
+                ..Problem::at(facts.role_line, message)
             })
         }
         Err(PktGenError::Equilibrium { .. }) => Ok(Content::EquilibriumLog(Estimate::of_log(text))),

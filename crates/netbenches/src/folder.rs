@@ -16,6 +16,9 @@ use crate::log_name::{BenchName, Role};
 use crate::place::ArchivePlace;
 use crate::readme::PublishedReadme;
 
+/// What steady states leave out at their ends: senders that lasted longer than another by more offered alone in the rest.
+const TOGETHER_US: u64 = 5_000_000;
+
 /// One session of the archive: logs, what was made of them, and the text about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResultsFolder {
@@ -169,11 +172,23 @@ impl Run {
         self.senders.iter().filter_map(|&index| log(files, index))
     }
 
+    /// The sender whose load was clearly shorter than that of another, by how many microseconds each lasted.
+    #[must_use]
+    pub fn ended_early(&self, files: &[ArchiveFile]) -> Option<(usize, u64, u64)> {
+        let blasts = self.senders.iter().filter_map(|&index| {
+            let steady = log(files, index)?.steady.as_ref()?;
+            Some((steady.blast_us, index))
+        });
+        let (longest_us, _) = blasts.clone().max()?;
+        let (blast_us, index) = blasts.min()?;
+        (longest_us - blast_us > TOGETHER_US).then_some((index, blast_us, longest_us))
+    }
+
     /// What all senders offered together over their steady states, in packets per second; none where
-    /// one of them says nothing.
+    /// one of them says nothing, or was not there as long as the others.
     #[must_use]
     pub fn offered_pps(&self, files: &[ArchiveFile]) -> Option<f64> {
-        if self.misses_sender {
+        if self.misses_sender || self.ended_early(files).is_some() {
             return None;
         }
         let rates: Option<Vec<f64>> = self
@@ -272,8 +287,8 @@ fn groups(folder: &Path, members: &[usize], files: &[ArchiveFile]) -> Vec<RunGro
             continue;
         };
         let (key, iteration) = name.split(&keys);
-        // As `ls` sorts them: by their text.
-        let text = iteration.map_or_else(String::new, |iteration| iteration.to_string());
+        // As `ls` sorts them: by their text. So 1 and 01 are two runs.
+        let text = iteration.map_or("", |_| &name.stem[key.len()..]).to_owned();
         if let Says::Profile = says {
             profiled.push(((within, key), text));
             continue;
@@ -490,5 +505,42 @@ fn origin<'m>(
     match of_name.rev().max_by_key(agreeing) {
         Some(best) => (DatasetOrigin::Altered, Some(best)),
         None => (DatasetOrigin::NoLogs, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ArchiveTree;
+
+    #[test]
+    fn runs_whose_numbers_are_written_apart_are_two() {
+        let root = tempfile::tempdir().unwrap();
+        for name in [
+            "a.1.receiver",
+            "a.01.receiver",
+            "a.01.sender",
+            "a.2.receiver",
+        ] {
+            let side = if name.ends_with("sender") { "tx" } else { "rx" };
+            let log = format!("CMD: pkt-gen -f {side} -i ix1\n");
+            std::fs::write(root.path().join(format!("bench.{name}")), log).unwrap();
+        }
+        let tree = ArchiveTree::read(root.path()).unwrap();
+        let name = |index: usize| tree.files[index].path.to_string_lossy().into_owned();
+        let runs = &tree.folders[0].groups[0].runs;
+        let found: Vec<_> = runs
+            .iter()
+            .map(|run| (run.iteration, run.receiver.map(name), run.senders.len()))
+            .collect();
+        let run =
+            |iteration, name: &str, senders| (Some(iteration), Some(name.to_owned()), senders);
+        assert_eq!(
+            found,
+            [
+                run(1, "bench.a.01.receiver", 1),
+                run(1, "bench.a.1.receiver", 0),
+                run(2, "bench.a.2.receiver", 0),
+            ]
+        );
     }
 }

@@ -241,7 +241,7 @@ fn text(path: &Path) -> String {
 pub(crate) fn imported_file(file: &ArchiveFile) -> ImportedFile {
     let of_problem = |problem: &Problem| (Some(problem.whole()), problem.line);
     let (outcome, (reason, line)) = match &file.outcome {
-        Outcome::Read(_) => match file.not_understood() {
+        Outcome::Read(_) => match file.left_out() {
             None => (FileOutcome::Read, (None, None)),
             Some(problem) => (FileOutcome::ReadInPart, of_problem(&problem)),
         },

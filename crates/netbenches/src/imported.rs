@@ -57,7 +57,7 @@ pub struct ImportAccount {
 pub struct FileCounts {
     /// Read.
     pub read: usize,
-    /// Read but for lines that fwdlab does not understand; an import of form 1 has none.
+    /// Read but for lines that fwdlab does not understand, or for events of a profile; an import of form 1 has none.
     #[serde(default)]
     pub read_in_part: usize,
     /// Left for a reason that is no fault of theirs.
@@ -72,7 +72,7 @@ impl FileCounts {
         let mut files = Self::default();
         for file in &tree.files {
             match &file.outcome {
-                Outcome::Read(_) if file.not_understood().is_some() => files.read_in_part += 1,
+                Outcome::Read(_) if file.left_out().is_some() => files.read_in_part += 1,
                 Outcome::Read(_) => files.read += 1,
                 Outcome::Skipped(_) => files.skipped += 1,
                 Outcome::Failed(_) => files.failed += 1,

@@ -11,8 +11,10 @@ use crate::Fingerprint;
 /// A log of pkt-gen, read and reckoned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogFacts {
-    /// Whether it is a sender's or a receiver's, by what it holds.
+    /// Which side it is of, by what it holds.
     pub role: Role,
+    /// The line that says so.
+    pub role_line: usize,
     /// Tells it from any other log.
     pub fingerprint: Fingerprint,
     /// The command, where the log holds it.
@@ -172,12 +174,13 @@ impl LogFacts {
             Role::Sender => Published::default(),
         };
         Ok(Self {
-            role: log.role,
             fingerprint: Fingerprint::of(text),
             published,
             load: Load::of(&log.samples),
             steady: steady_state(&log),
             samples: SampleCounts::of(&log.samples),
+            role: log.role,
+            role_line: log.role_line,
             command: log.command,
             summary: log.summary,
             ending: log.ending,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use fwdlab_profile::{CallGraph, CallGraphError, Folded, FoldedError, Truncation};
+use fwdlab_profile::{CallGraph, CallGraphError, EventSamples, Folded, FoldedError, Truncation};
 
 /// How many functions are kept: enough to see whether any of them forwards.
 const LEAVES_MAX: usize = 10;
@@ -19,7 +19,11 @@ pub struct CallGraphFacts {
     pub sections: BTreeMap<String, usize>,
     /// What is missing of it; none where it is whole.
     pub truncation: Option<Truncation>,
-    /// The part of its samples in which nothing was to be done; none without samples.
+    /// The event of its first section, which the next two are of.
+    pub event: String,
+    /// The samples of other events, the most first.
+    pub left_out: Vec<EventSamples>,
+    /// The part of the samples in which nothing was to be done; none without samples.
     pub idle_share: Option<f64>,
     /// The functions with the most samples of their own, and how many; at most ten.
     pub leaves: Vec<(String, u64)>,
@@ -34,11 +38,20 @@ impl CallGraphFacts {
         for section in graph.sections() {
             *sections.entry(section.event.to_owned()).or_default() += 1;
         }
+        let (samples, truncation) = (graph.samples(), graph.truncation(None));
+        let read_samples = graph.read_samples();
+        // The archive's script folds all events.
+        let folded = fingerprint(graph.stackcollapse().to_string().as_bytes());
+        let event = graph.sections()[0].event.to_owned();
+        let of_event = graph.of_event(None);
+        let (graph, left_out) = of_event.expect("the event of the first section");
         Ok(Self {
-            samples: graph.samples(),
-            read_samples: graph.read_samples(),
+            samples,
+            read_samples,
             sections,
-            truncation: graph.truncation(None),
+            truncation,
+            event,
+            left_out,
             idle_share: graph.idle_share(),
             leaves: graph
                 .leaf_samples()
@@ -46,7 +59,7 @@ impl CallGraphFacts {
                 .take(LEAVES_MAX)
                 .map(|(name, samples)| (name.to_owned(), samples))
                 .collect(),
-            folded: fingerprint(graph.stackcollapse().to_string().as_bytes()),
+            folded,
         })
     }
 }
@@ -106,6 +119,21 @@ mod tests {
         83.33%  [10]       ip_input @ /boot/kernel/kernel\n \
         100.0%  [10]        ether_demux\n\n\
         16.67%  [2]        sched_idletd @ /boot/kernel/kernel\n\n";
+
+    #[test]
+    fn functions_are_those_of_one_event() {
+        let idle =
+            "@ misses [30 samples]\n\n100.0%  [30]       sched_idletd @ /boot/kernel/kernel\n\n";
+        let facts = CallGraphFacts::parse(&[GRAPH, idle.as_bytes()].concat()).unwrap();
+        assert_eq!((facts.samples, facts.event.as_str()), (42, "cycles"));
+        let (event, samples) = ("misses".to_owned(), 30);
+        assert_eq!(facts.left_out, [EventSamples { event, samples }]);
+        assert_eq!(
+            facts.leaves,
+            [("ip_input".into(), 10), ("sched_idletd".into(), 2)]
+        );
+        assert_eq!(facts.idle_share, Some(2.0 / 12.0));
+    }
 
     #[test]
     fn folded_stacks_are_known_for_those_of_their_graph() {

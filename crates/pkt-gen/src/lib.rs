@@ -9,7 +9,7 @@ mod steady;
 use std::collections::BTreeMap;
 
 pub use command::{AddressRange, Command};
-use line::{Line, Report, Stamp};
+use line::{INTERVAL_US_MAX, Line, Report, Stamp};
 pub use line::{Noise, Speed};
 pub use published::{PublishedMedian, published_observation};
 pub use steady::{SteadyState, steady_state};
@@ -27,6 +27,8 @@ const UNKNOWN_LETTERS_KEPT: usize = 200;
 pub struct PktGenLog {
     /// Which of the two.
     pub role: Role,
+    /// The line that says so, from 1.
+    pub role_line: usize,
     /// The command, where the log holds it.
     pub command: Option<Command>,
     /// What was reported at every interval, in order.
@@ -43,7 +45,7 @@ pub struct PktGenLog {
     ///
     /// Each is a line, but [`Noise::ScreenTitle`] also stands inside others.
     pub noise: BTreeMap<Noise, usize>,
-    /// The first 20 lines of no known kind.
+    /// The first 20 lines of no known kind, of a log of the other role, or with a report that cannot be.
     pub unknown: Vec<UnknownLine>,
     /// How many of these there are.
     pub unknown_lines: usize,
@@ -237,7 +239,8 @@ impl PktGenLog {
 pub struct LogReader {
     /// But for its role and its ending, which show in the end.
     log: PktGenLog,
-    role: Option<Role>,
+    /// With the line that says so.
+    role: Option<(Role, usize)>,
     clock: Clock,
     /// Whether the line of rates may follow.
     summary_is_open: bool,
@@ -295,23 +298,27 @@ impl LogReader {
             Line::Equilibrium if !self.is_of_pkt_gen => {
                 return Err(PktGenError::Equilibrium { line: number });
             }
-            Line::Setup(role) => {
+            Line::Setup(role) if self.may_be(role) => {
                 self.log.setup_lines += 1;
-                self.role = self.role.or(role);
+                self.role = self.role.or(role.map(|role| (role, number)));
                 self.has_begun |= role.is_some();
                 self.is_of_pkt_gen = true;
             }
             Line::Blank => self.log.setup_lines += 1,
             // What another version prints is a torn line.
-            Line::Report(stamp, report) if report.counted.is_some() || !self.has_counts => {
+            Line::Report(stamp, report)
+                if report.is_possible() && (report.counted.is_some() || !self.has_counts) =>
+            {
                 self.has_counts = report.counted.is_some();
                 self.is_of_pkt_gen = true;
                 self.has_begun = true;
                 let sample = self.sample(number, stamp.as_ref(), &report);
                 self.log.samples.push(sample);
             }
-            Line::Summary(role, summary) if self.log.summary.is_none() => {
-                self.role = self.role.or(Some(role));
+            Line::Summary(role, summary)
+                if self.log.summary.is_none() && self.may_be(Some(role)) =>
+            {
+                self.role = self.role.or(Some((role, number)));
                 self.is_of_pkt_gen = true;
                 self.log.summary = Some(summary);
                 self.summary_is_open = true;
@@ -325,9 +332,9 @@ impl LogReader {
                 self.is_terminated = true;
                 self.log.setup_lines += 1;
             }
-            Line::Noise(noise, role) => {
+            Line::Noise(noise, role) if self.may_be(role) => {
                 self.is_of_pkt_gen |= noise.is_of_pkt_gen();
-                self.role = self.role.or(role);
+                self.role = self.role.or(role.map(|role| (role, number)));
                 self.has_begun |= role.is_some();
                 *self.log.noise.entry(noise).or_default() += 1;
                 if noise == Noise::ShellTrace
@@ -350,12 +357,20 @@ impl LogReader {
         Ok(())
     }
 
+    /// Whether a line of that role may be of this log: of two logs in one the other's is not known.
+    fn may_be(&self, role: Option<Role>) -> bool {
+        self.role
+            .zip(role)
+            .is_none_or(|((known, _), role)| known == role)
+    }
+
     /// A report with its time.
     fn sample(&mut self, line: usize, stamp: Option<&Stamp>, report: &Report) -> Sample {
         let before_us = self.log.samples.last().map(|sample| sample.end_us);
         let asked_us = || {
             let asked_ms = self.log.command.as_ref()?.report_interval_ms?;
-            asked_ms.checked_mul(1000)
+            let asked_us = asked_ms.checked_mul(1000)?;
+            Some(asked_us.min(INTERVAL_US_MAX))
         };
         let usual_us = match report.counted {
             Some((_, interval_us)) => interval_us,
@@ -390,7 +405,7 @@ impl LogReader {
                 return Err(PktGenError::OtherFunction { line, function });
             }
         };
-        self.role = Some(role);
+        self.role = Some((role, line));
         self.log.command = Some(command);
         self.is_of_pkt_gen = true;
         Ok(())
@@ -405,7 +420,7 @@ impl LogReader {
             return Err(PktGenError::Empty);
         };
         // Without a word on what pkt-gen did it is not known what its rates are.
-        let Some(role) = self.role.filter(|_| self.is_of_pkt_gen) else {
+        let Some((role, role_line)) = self.role.filter(|_| self.is_of_pkt_gen) else {
             return Err(PktGenError::NotPktGen { line, found });
         };
         let ending = if self.log.noise.contains_key(&Noise::ThreadFailed) {
@@ -419,6 +434,7 @@ impl LogReader {
         };
         Ok(PktGenLog {
             role,
+            role_line,
             ending,
             ..self.log
         })
@@ -631,7 +647,7 @@ ping6: failed to get receiving hop limit
             for (time, interval_us) in shown {
                 writeln!(
                     text,
-                    "{time} main_thread [1] 1 pps (1 pkts in {interval_us} usec)"
+                    "{time} main_thread [1] 0 pps (0 pkts in {interval_us} usec)"
                 )
                 .unwrap();
             }
@@ -665,10 +681,46 @@ ping6: failed to get receiving hop limit
             [0, 63_000_000]
         );
         let extremes = [
-            ("-999999999.999999", u64::MAX),
-            ("999999999.999999", u64::MAX),
+            ("-999999999.999999", INTERVAL_US_MAX),
+            ("999999999.999999", INTERVAL_US_MAX),
         ];
         assert_eq!(ends(&extremes).len(), 2);
+    }
+
+    #[test]
+    fn a_report_that_no_port_can_give_or_that_contradicts_itself_is_no_sample() {
+        let good = "1190476190 pps (1190476190 pkts in 1000000 usec)";
+        for bad in [
+            "1190476191 pps (1190476191 pkts in 1000000 usec)",
+            "1000000000000000 pps (1000000000000000 pkts in 1000000 usec)",
+            // The counter was set back.
+            "18446744073709551615 pps (18446744073708551616 pkts in 1000000 usec)",
+            "1000 pps (2000 pkts in 1000000 usec)",
+            "1.000 Mpps (1.010 Mpkts in 1000000 usec)",
+            "5 pps (5 pkts in 0 usec)",
+            "0 pps (0 pkts in 86400000001 usec)",
+        ] {
+            let log = parsed(&format!(
+                "CMD: pkt-gen -f rx\n1.000000 main_thread [1] {good}\n2.000000 main_thread [1] {bad}\n\
+                 3.000000 main_thread [1] {good}\n"
+            ));
+            assert_eq!(log.samples.len(), 2, "{bad}");
+            assert_eq!(log.samples[1].end_us, 2_000_000);
+            assert_eq!((log.unknown_lines, log.unknown[0].line), (1, 3), "{bad}");
+        }
+        let log = parsed("CMD: pkt-gen -f rx\nmain [9] 7 pps\nmain [9] 1190476191 pps\n");
+        assert_eq!((log.samples.len(), log.unknown_lines), (1, 1));
+    }
+
+    #[test]
+    fn lines_of_the_other_role_are_not_of_this_log() {
+        let log = parsed(
+            "CMD: pkt-gen -f rx\n1.000000 receiver_body [1] reading from netmap:ix1\n\
+             1.000000 sender_body [1] start, fd 3 main_fd 3\nSent 5 packets, 60 bytes each, in 1.00 seconds.\n",
+        );
+        assert_eq!((log.role, log.role_line), (Role::Receiver, 1));
+        assert_eq!((log.unknown_lines, log.unknown[0].line), (2, 3));
+        assert_eq!(log.summary, None);
     }
 
     #[test]
@@ -758,6 +810,10 @@ ping6: failed to get receiving hop limit
             1..5_000_000_u64,
             prop::option::of((any::<u64>(), any::<u32>(), any::<u32>())),
         )
+            // No port carries more.
+            .prop_map(|(packets, interval_us, details)| {
+                (packets % (1190 * interval_us), interval_us, details)
+            })
     }
 
     proptest! {

@@ -99,6 +99,26 @@ pub(crate) struct Report {
     pub(crate) details: Option<SampleDetails>,
 }
 
+/// The most packets per second that a port carries: frames of 64 bytes with preamble and gap at 800 Gbit/s.
+const PPS_MAX: u64 = 800_000_000_000 / (8 * (64 + 20));
+/// No report comes as late as a day after the one before.
+pub(crate) const INTERVAL_US_MAX: u64 = 24 * 3600 * 1_000_000;
+
+impl Report {
+    /// Whether a port can have carried that, and the rate is that of the packets, to the digits that units leave.
+    pub(crate) fn is_possible(&self) -> bool {
+        let Some((packets, interval_us)) = self.counted else {
+            return self.printed_pps <= PPS_MAX;
+        };
+        let counted = u128::from(packets) * 1_000_000;
+        let most = u128::from(PPS_MAX) * u128::from(interval_us);
+        let printed = u128::from(self.printed_pps) * u128::from(interval_us);
+        counted <= most
+            && interval_us <= INTERVAL_US_MAX
+            && counted.abs_diff(printed) <= u128::from(interval_us) + counted / 500
+    }
+}
+
 /// How messages about set-up and take-down begin.
 const SETUP: &[&str] = &[
     "interface is ",

@@ -18,6 +18,8 @@ const MARGIN_END_US: u64 = 2_000_000;
 pub struct SteadyState {
     /// When the first sample of the core begins, since the first sample of the log ended.
     pub start_us: i64,
+    /// How long its blast lasted, from the end of its first sample to that of its last.
+    pub blast_us: u64,
     /// How many samples are in it, one or more.
     pub samples: usize,
     /// Their time.
@@ -42,7 +44,7 @@ impl SteadyState {
     }
 }
 
-/// The steady state of a log; `None` where its blast is too short to have a core.
+/// The steady state of a log; `None` where its blast is too short to have a core, or its sums pass 2^64.
 ///
 /// The blast reaches from the first to the last sample of at least half the median rate of the samples
 /// that carried packets at all: what trickles in while a link comes up, and the second in which
@@ -70,15 +72,15 @@ pub fn steady_state(log: &PktGenLog) -> Option<SteadyState> {
         .filter(|sample| sample.interval_us > 0)
         .collect();
     let rates: Vec<f64> = core.iter().map(|sample| sample.rate_pps()).collect();
+    let sum = |of: fn(&Sample) -> u64| core.iter().copied().map(of).try_fold(0, u64::checked_add);
     Some(SteadyState {
         start_us: core.first()?.start_us(),
         samples: core.len(),
-        duration_us: core
-            .iter()
-            .fold(0, |sum: u64, sample| sum.saturating_add(sample.interval_us)),
-        packets: core
-            .iter()
-            .fold(0, |sum: u64, sample| sum.saturating_add(sample.packets)),
+        blast_us: blast[blast.len() - 1]
+            .end_us
+            .saturating_sub(blast[0].end_us),
+        duration_us: sum(|sample| sample.interval_us)?,
+        packets: sum(|sample| sample.packets)?,
         median_pps: median(&rates)?,
         deviation_pps: Spread::new(&rates)
             .ok()?

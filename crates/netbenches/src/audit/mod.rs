@@ -62,7 +62,7 @@ pub struct AuditedRun {
     pub archive_pps: Option<f64>,
     /// What was forwarded while the load lasted; none where that was too short.
     pub forwarded: Option<SteadyState>,
-    /// What all senders offered together meanwhile, in packets per second; none where one says nothing.
+    /// What all senders offered together meanwhile, in packets per second; none where one says nothing, or ended early.
     pub offered_pps: Option<f64>,
 }
 

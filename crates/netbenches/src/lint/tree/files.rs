@@ -76,7 +76,7 @@ fn failed(tree: &ArchiveTree, file: &ArchiveFile, problem: &Problem) -> Finding 
 
 /// The lines of a log that are in no number.
 fn not_understood(tree: &ArchiveTree, file: &ArchiveFile) -> Option<Finding> {
-    let problem = file.not_understood()?;
+    let problem = file.left_out()?;
     let Outcome::Read(Content::Log(log)) = &file.outcome else {
         return None;
     };

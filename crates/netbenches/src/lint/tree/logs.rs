@@ -106,6 +106,40 @@ fn lint_run(folder: Folder<'_>, group: &RunGroup, run: &Run, findings: &mut Vec<
         findings.extend(lint_sender(folder, index, log));
         findings.extend(lint_asked_size(folder, index, log));
     }
+    findings.extend(lint_together(folder, run));
+    findings.extend(lint_sum(folder, run));
+}
+
+/// A sender that ended while others went on: the offered load was theirs alone from then on.
+fn lint_together(folder: Folder<'_>, run: &Run) -> Option<Finding> {
+    let (index, blast_us, longest_us) = run.ended_early(&folder.tree.files)?;
+    let [blast_s, longest_s] = [blast_us, longest_us].map(|us| us as f64 / 1e6);
+    let sentence = format!(
+        "{} is of a load of {blast_s:.0} s, and another sender's lasted {longest_s:.0} s: what they offered \
+         together is known of a part alone",
+        folder.name(index)
+    );
+    let finding = folder.finding(&SENDER_STOPPED_EARLY, sentence);
+    Some(finding.with(folder.published(index, format!("{blast_s:.0} s of load"))))
+}
+
+/// More than was offered cannot arrive.
+fn lint_sum(folder: Folder<'_>, run: &Run) -> Option<Finding> {
+    let files = &folder.tree.files;
+    let (receiver, &sender) = (run.receiver?, run.senders.first()?);
+    let (forwarded, offered) = (run.received(files)?.steady_pps()?, run.offered_pps(files)?);
+    if forwarded <= REACHED_SHARE_MAX * offered {
+        return None;
+    }
+    let sentence = format!(
+        "{}: {forwarded:.0} pps arrived and {offered:.0} pps were offered: a sender's log is missing, or one is of \
+         another run",
+        folder.name(receiver)
+    );
+    let finding = folder
+        .finding(&LOG_MISSING, sentence)
+        .with(folder.published(receiver, format!("{forwarded:.0} pps forwarded")));
+    Some(finding.with(folder.derived(sender, format!("{offered:.0} pps offered"))))
 }
 
 /// What all senders of a run sent, where that is known of each.

@@ -460,3 +460,97 @@ fn runs_that_were_measured_to_be_profiled_are_not_judged() {
     );
     assert_eq!(sample.found(), [""; 0]);
 }
+
+#[test]
+fn a_sender_that_ended_while_another_went_on_is_found_and_their_sum_is_not_known() {
+    let sample = Sample::sound();
+    for key in ["off", "on"] {
+        for run in 1..=5 {
+            let name = format!("RAW/bench.{key}.{run}.sender");
+            sample.write(&name, sender(OFFERED_PPS / 2));
+            sample.write(&format!("{name}_2"), sender(OFFERED_PPS / 2));
+        }
+    }
+    let ended = |seconds: usize| {
+        let mut rates = [OFFERED_PPS / 2; 30];
+        rates[seconds..].fill(0);
+        receiver(&rates)
+            .replace("-f rx -i ix1", "-f tx -i ix0")
+            .replace("Received", "Sent")
+    };
+    sample.write("RAW/bench.off.3.sender_2", ended(25));
+    assert_eq!(sample.found(), [""; 0]);
+    sample.write("RAW/bench.off.3.sender_2", ended(15));
+    assert_eq!(
+        sample.found(),
+        ["L410\npublished RAW/bench.off.3.sender_2: 14 s of load"]
+    );
+}
+
+#[test]
+fn a_run_that_forwarded_more_than_was_offered_is_found() {
+    let log = |rate: u64| {
+        let sample = Sample::sound();
+        for (key, rates) in [("off", OFF), ("on", ON)] {
+            for (run, offered) in (1..).zip(rates) {
+                let offered = if (key, run) == ("off", 3) {
+                    rate
+                } else {
+                    2 * offered
+                };
+                sample.write(&format!("RAW/bench.{key}.{run}.sender"), sender(offered));
+            }
+        }
+        sample
+            .found()
+            .into_iter()
+            .filter(|found| found.starts_with("L408"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        log(900_000),
+        ["L408\n\
+          published RAW/bench.off.3.receiver: 1003000 pps forwarded\n\
+          derived RAW/bench.off.3.sender: 900000 pps offered"]
+    );
+    assert_eq!(log(OFF[2]), [""; 0]);
+}
+
+#[test]
+fn a_log_of_the_other_side_is_none_of_its_name() {
+    for (name, log, expected) in [
+        (
+            RECEIVER,
+            sender(OFFERED_PPS),
+            "receiver is no log: pkt-gen says that it is a sender's log; name it .sender",
+        ),
+        (
+            SENDER,
+            receiver(&[OFF[2]; 30]),
+            "sender is no log: pkt-gen says that it is a receiver's log; name it .receiver",
+        ),
+    ] {
+        let sample = Sample::sound();
+        sample.write(name, log);
+        let findings = sample.lint();
+        let found = findings.iter().find(|finding| finding.rule.code == "L902");
+        let found = found.unwrap();
+        assert!(found.sentence.ends_with(expected), "{}", found.sentence);
+        assert_eq!(found.evidence[0].line, Some(1));
+    }
+}
+
+#[test]
+fn a_report_that_no_port_can_give_is_in_no_number() {
+    let sample = Sample::sound();
+    let line = "115.000000 main_thread [2786] 1000000000000000 pps (1000000000000000 pkts 1 bps in 1000000 usec) 2.95 avg_batch 1 min_space";
+    sample.edit(SENDER, |log| {
+        let mut lines: Vec<&str> = log.lines().collect();
+        lines[23] = line;
+        lines.join("\n") + "\n"
+    });
+    assert_eq!(
+        sample.found(),
+        [format!("L412\npublished RAW/bench.off.3.sender:24: {line}")]
+    );
+}
