@@ -82,7 +82,8 @@ pub enum ObservationsError {
     },
     /// The first row may be headings or observations.
     #[error(
-        "line {line}, column {column}: {text:?} may be a heading or an observation; give each column a heading with a letter, or none"
+        "line {line}, column {column}: {text:?} may be a heading or an observation; give each column a heading with a letter, \
+         or none"
     )]
     HeadingOrNumber {
         /// The line, from 1.
@@ -313,7 +314,9 @@ fn has_headings(
     let below = second.iter().flat_map(|row| &row.cells);
     let mut columns = first.cells.iter().zip(below);
     let is_heading = |(above, below)| is_word(above) && number(below).is_some();
-    if number(cell).is_some() && columns.any(is_heading) {
+    // As years or numbers of runs do, and observations do not.
+    let counts_up = counts_up(first) && second.is_some_and(|row| !self::counts_up(row));
+    if number(cell).is_some() && (counts_up || columns.any(is_heading)) {
         return Err(ObservationsError::HeadingOrNumber {
             line: first.line,
             column,
@@ -321,6 +324,14 @@ fn has_headings(
         });
     }
     Ok(false)
+}
+
+/// Whether a row is whole numbers of which each is the next one: `2024,2025`.
+fn counts_up(row: &Row) -> bool {
+    let whole = row.cells.iter().map(|cell| cell.trim().parse::<u64>().ok());
+    let whole: Option<Vec<u64>> = whole.collect();
+    let is_next = |pair: &[u64]| pair[0].checked_add(1) == Some(pair[1]);
+    whole.is_some_and(|row| row.len() > 1 && row.windows(2).all(is_next))
 }
 
 /// Whether this is a word: its first letter or digit is a letter, and it is no number as `inf` is one.
@@ -406,6 +417,18 @@ mod tests {
             Ok(values) => format!("{values:?}"),
             Err(error) => error.to_string(),
         }
+    }
+
+    #[test]
+    fn a_first_row_that_counts_up_is_neither_heading_nor_observation() {
+        let read = |text: &str| read(text, "2", &Separators::One(b','));
+        assert_eq!(
+            read("2024,2025\n833890,834120\n"),
+            "line 1, column 2: \"2025\" may be a heading or an observation; give each column a heading with a letter, \
+             or none"
+        );
+        assert_eq!(read("1,2\n2,3\n"), "[2.0, 3.0]");
+        assert_eq!(read("833890,834120\n2024,2025\n"), "[834120.0, 2025.0]");
     }
 
     #[test]

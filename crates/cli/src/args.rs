@@ -12,7 +12,7 @@ use clap::{
 };
 use clap_complete::Shell;
 use fwdlab_model::{
-    AddressFamily, FrameSizes, LoadChoice, PPS_MAX, PortRange, Tester, change_options, nearest,
+    AddressFamily, FrameSizes, LoadChoice, PortRange, Tester, change_options, nearest,
     parse_address,
 };
 use fwdlab_packet::MacAddress;
@@ -27,8 +27,8 @@ use crate::ls::LsArguments;
 use crate::query::QueryArguments;
 use crate::schema::FileKind;
 use crate::values::{
-    addresses, burst, confidence, dialect, family, flows, minutes, parse_time, rule_codes, sender,
-    threshold,
+    addresses, burst, confidence, dialect, family, flows, frames_a_second, minutes, parse_time,
+    rule_codes, sender, threshold,
 };
 
 /// How `--help` groups the commands: every one stands in one group.
@@ -643,7 +643,7 @@ pub(crate) struct GenArguments {
     #[arg(long, value_name = "MAC", value_parser = MacAddress::of_station)]
     pub(crate) to: MacAddress,
     /// Frames in a second; default: as many as the sender and what is behind it can take
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=PPS_MAX))]
+    #[arg(long, value_name = "N", value_parser = frames_a_second)]
     pub(crate) pps: Option<u64>,
     /// Frames sent back to back, after which comes the time of as many
     #[arg(long, value_name = "N", default_value_t = 1, requires = "pps", value_parser = burst)]

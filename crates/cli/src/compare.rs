@@ -145,6 +145,9 @@ fn compared(arguments: &CompareArguments, threshold: Option<f64>) -> anyhow::Res
     }
     let sets = observations(arguments, sources)?;
     refuse_copies(&sets)?;
+    if !arguments.paired && design.is_none() {
+        refuse_constant(&arguments.column, &sets)?;
+    }
     let mut report = if arguments.paired {
         compare_pairs(&sets, design.as_ref(), settings)?
     } else {
@@ -197,16 +200,33 @@ fn refuse_one_alone(
     Err(WrongArguments(text))
 }
 
+/// Observations that vary on neither side: without any noise there is no test.
+fn refuse_constant(column: &str, sets: &[Observations]) -> Result<(), WrongArguments> {
+    let (baseline, others) = (&sets[0], &sets[1..]);
+    let constant = others.iter().find(|set| !varies(baseline) && !varies(set));
+    let Some(set) = constant.filter(|set| set.values_pps.len() > 1) else {
+        return Ok(());
+    };
+    let text = format!(
+        "{} and {}: column {column} is {} in every line of the one and {} in every line of the other; values that do not \
+         vary cannot be compared; --column chooses another one",
+        baseline.path, set.path, baseline.values_pps[0], set.values_pps[0]
+    );
+    Err(WrongArguments(text))
+}
+
+fn varies(set: &Observations) -> bool {
+    let first = set.values_pps[0];
+    let mut values = set.values_pps.iter();
+    values.any(|value| value.total_cmp(&first).is_ne())
+}
+
 /// Observations that are copies of others, which agree whatever was measured. Values that are all the same say nothing:
 /// a line's rate is often measured twice.
 fn refuse_copies(sets: &[Observations]) -> Result<(), WrongArguments> {
     for (number, set) in sets.iter().enumerate() {
-        let varies = set
-            .values_pps
-            .iter()
-            .any(|value| value.total_cmp(&set.values_pps[0]).is_ne());
         let mut others = sets[..number].iter();
-        let copy = others.find(|other| varies && other.values_pps == set.values_pps);
+        let copy = others.find(|other| varies(set) && other.values_pps == set.values_pps);
         if let Some(other) = copy {
             let text = format!(
                 "{} and {} hold the same observations: one is a copy of the other; give another one",

@@ -27,8 +27,13 @@ pub(crate) fn read(
 
 /// One character other than a blank separates the cells of a table; several are ministat's.
 fn separators(path: &Path, delimiters: Option<&str>) -> Result<Separators, WrongArguments> {
-    let is_csv = path.extension().is_some_and(|extension| extension == "csv");
+    let ends_in = |wanted: &str| {
+        let extension = path.extension();
+        extension.is_some_and(|extension| extension.eq_ignore_ascii_case(wanted))
+    };
+    let is_csv = ends_in("csv") || ends_in("tsv");
     match (delimiters, delimiters.map(str::as_bytes)) {
+        (None, _) if ends_in("tsv") => Ok(Separators::One(b'\t')),
         (None, _) if is_csv => Ok(Separators::Csv),
         (None, _) => Ok(Separators::Blanks),
         (Some(_), Some([one])) if *one != b' ' => Ok(Separators::One(*one)),

@@ -50,11 +50,14 @@ pub(crate) fn tell(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Columns of the terminal at standard output; 80 where there is none.
+/// Columns of the terminal at standard output; where there is none those that `COLUMNS` asks for, else 80.
 pub(crate) fn terminal_columns() -> usize {
-    console::Term::stdout()
-        .size_checked()
-        .map_or(80, |(_, columns)| usize::from(columns))
+    let terminal = console::Term::stdout().size_checked();
+    let asked = || env::var("COLUMNS").ok()?.trim().parse().ok();
+    let columns = terminal.map(|(_, columns)| columns).or_else(asked);
+    columns
+        .filter(|columns: &u16| *columns > 0)
+        .map_or(80, usize::from)
 }
 
 /// Whether somebody reads standard output as it is written.

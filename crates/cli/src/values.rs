@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fwdlab_model::{
-    AddressFamily, BURST_FRAMES, CONFIDENCE_PERCENT, FLOWS_MAX, THRESHOLD_PERCENT, Tester,
+    AddressFamily, BURST_FRAMES, CONFIDENCE_PERCENT, FLOWS_MAX, PPS_MAX, THRESHOLD_PERCENT, Tester,
 };
 use fwdlab_report::rules;
 use fwdlab_stats::ministat::Dialect;
@@ -70,6 +70,15 @@ pub(crate) fn burst(text: &str) -> Result<u32, String> {
     frames.ok_or_else(|| format!("expected a number from {first} to {last}"))
 }
 
+/// Also as `1e6`, as far as it is whole.
+pub(crate) fn frames_a_second(text: &str) -> Result<u64, String> {
+    let whole = |number: f64| (number.fract() == 0.0).then_some(number as u64);
+    let frames = text.parse().ok().or_else(|| whole(text.parse().ok()?));
+    frames
+        .filter(|frames| (1..=PPS_MAX).contains(frames))
+        .ok_or_else(|| format!("expected a whole number from 1 to {PPS_MAX}, as 1000000 or 1e6"))
+}
+
 pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok();
     let seconds = seconds.filter(|seconds| (0.1..=TIME_S_MAX).contains(seconds));
@@ -113,6 +122,17 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_are_whole_numbers_in_either_form() {
+        for (text, frames) in [("1000000", 1_000_000), ("1e6", 1_000_000), ("1.5e3", 1500)] {
+            assert_eq!(frames_a_second(text), Ok(frames));
+        }
+        for text in ["0", "1.5", "1e99", "-1", "1M", "nan", ""] {
+            let error = "expected a whole number from 1 to 100000000, as 1000000 or 1e6";
+            assert_eq!(frames_a_second(text), Err(error.to_owned()), "{text}");
+        }
+    }
 
     proptest::proptest! {
         #[test]

@@ -410,6 +410,62 @@ fn one_alone_and_files_as_sessions_are_told_what_to_do() {
 
 /// Loose files are what they were: nothing says of which session they are.
 #[test]
+fn tables_are_known_by_their_endings_and_what_does_not_vary_by_its_column() {
+    let scratch = tempfile::tempdir().unwrap();
+    let write = |name: &str, rows: [&str; 3]| {
+        let path = scratch.path().join(name);
+        fs::write(&path, format!("{}\n", rows.join("\n"))).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let one = write("a.CSV", ["1,1000", "2,1010", "3,1020"]);
+    let other = write("b.tsv", ["1\t2000", "2\t2010", "3\t2020"]);
+    let output = compare(&["--column", "2", "--json", &one, &other]);
+    let report: Value = serde_json::from_str(&printed(&output, 0)).unwrap();
+    let rows = &report["groups"][0]["rows"];
+    let rates = [&rows[0]["forwarding_rate_pps"], &rows[1]["forwarding_rate_pps"]];
+    assert_eq!(rates, [&json!(1010.0), &json!(2010.0)], "{report}");
+
+    let one = write("c.csv", ["1,1000", "2,1000", "3,1000"]);
+    let other = write("d.csv", ["1,2000", "2,2000", "3,2000"]);
+    let told = refused(&["--column", "2", &one, &other]);
+    assert!(
+        told.contains("d.csv: column 2 is 1000 in every line of the one and 2000 in every line of the other"),
+        "{told}"
+    );
+    let years = write("e.csv", ["2024,2025", "1000,1001", "1010,1020"]);
+    let told = refused(&[&years, &one]);
+    assert!(told.contains("line 1, column 1: \"2024\" may be a heading"), "{told}");
+}
+
+#[test]
+fn a_pipe_is_as_wide_as_columns_says() {
+    let scratch = tempfile::tempdir().unwrap();
+    let write = |name: &str, rates: &str| {
+        let path = scratch.path().join(name);
+        fs::write(&path, rates).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (one, other) = (write("a", "1000\n1010\n1020\n"), write("b", "2000\n2010\n2030\n"));
+    let widest = |columns: Option<&str>| {
+        let mut command = fwdlab(&["compare", &one, &other]);
+        match columns {
+            Some(columns) => command.env("COLUMNS", columns),
+            None => command.env_remove("COLUMNS"),
+        };
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().map(|line| line.chars().count()).max().unwrap()
+    };
+    let usual = widest(None);
+    assert!(usual <= 80, "{usual}");
+    assert!(widest(Some("132")) > usual);
+    for odd in ["0", "", "wide", "99999999"] {
+        assert_eq!(widest(Some(odd)), usual, "{odd}");
+    }
+}
+
+#[test]
 fn loose_files_pass_and_fail_as_before() {
     let (a, b) = (data("combined-neither.txt"), data("combined-simple.txt"));
     let output = compare(&[&a, &b, "--fail-on", "worse:1%"]);

@@ -316,6 +316,11 @@ fn forms_that_are_not_read_are_named_with_what_makes_one_that_is() {
             b"nc 12.5: 1000 cycles: \n\tffffffff81 ip_rcv+0x1 ([k])\n\n",
             "it is what perf script -F printed, without a field that is needed",
         ),
+        (
+            b"      ls 13779 53232.453277: page-faults:     56494f4715c0 __progname (/usr/bin/ls)\n",
+            "x: line 1: expected the function right behind the event, without fields such as addr",
+        ),
+        (b"a;b;c 10 12\na;b 0 3\n", "each of its lines ends in two counts, as difffolded.pl prints them"),
         (b"nc 7 12.5: 1000 cycles: \nnc 7 12.6: 1000 cycles: \n", "no sample of \"cycles\" has a function; record"),
         (b"\xef\xbb\xbf\n", "it is empty"),
     ] {

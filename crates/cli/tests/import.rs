@@ -107,8 +107,7 @@ fn a_log_in_pkt_gens_own_units_counts_whole_and_what_is_torn_is_said() {
     write(&root, &format!("{RESULTS}/x.pps"), "900\n");
     let output = import(&root, &out, &[]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-    let torn =
-        "a line that fwdlab does not understand or that cannot be: \"060.000000 main_thread [2786] 900.000 Kp\"";
+    let torn = "a line that fwdlab does not understand or that cannot be: \"060.000000 main_thread [2786] 900.000 Kp\"";
     let said = printed(&output);
     let expected =
         format!("2 files: 1 read, 1 read in part, 0 left, 0 wrong\n  in part: {log}:62: {torn}\n");

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use fwdlab_model::{AddressFamily, Traffic};
+use fwdlab_model::{AddressFamily, Traffic, masked};
 use fwdlab_packet::{Flows, MacAddress};
 use fwdlab_traffic::{Frames, Link};
 
@@ -127,20 +127,6 @@ fn check_routed(family: AddressFamily, flows: &Flows) -> Result<(), LabError> {
 
 fn contains((network, length): Prefix, address: IpAddr) -> bool {
     masked(network, length) == masked(address, length)
-}
-
-/// The first bits of an address; the others are 0.
-fn masked(address: IpAddr, length: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(address) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
-            Ipv4Addr::from_bits(address.to_bits() & mask).into()
-        }
-        IpAddr::V6(address) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
-            Ipv6Addr::from_bits(address.to_bits() & mask).into()
-        }
-    }
 }
 
 /// Bits of a prefix that the sequence varies.

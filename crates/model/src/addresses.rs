@@ -224,11 +224,46 @@ fn address_after(first: IpAddr, distance: u32) -> Option<IpAddr> {
     }
 }
 
+/// The first bits of an address; the others are 0.
+///
+/// Shape: `length` in bits; more than the address has are all of them.
+#[must_use]
+pub fn masked(address: IpAddr, length: u8) -> IpAddr {
+    let length = u32::from(length);
+    match address {
+        IpAddr::V4(address) => {
+            let host_bits = 32_u32.saturating_sub(length);
+            let mask = u32::MAX.checked_shl(host_bits).unwrap_or(0);
+            Ipv4Addr::from_bits(address.to_bits() & mask).into()
+        }
+        IpAddr::V6(address) => {
+            let host_bits = 128_u32.saturating_sub(length);
+            let mask = u128::MAX.checked_shl(host_bits).unwrap_or(0);
+            Ipv6Addr::from_bits(address.to_bits() & mask).into()
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn the_first_bits_of_an_address_are_kept() {
+        for (address, length, first) in [
+            ("198.18.10.77", 24, "198.18.10.0"),
+            ("198.18.10.77", 0, "0.0.0.0"),
+            ("198.18.10.77", 128, "198.18.10.77"),
+            ("2001:db8:1:2::7", 48, "2001:db8:1::"),
+            ("2001:db8::7", 0, "::"),
+            ("2001:db8::7", 200, "2001:db8::7"),
+        ] {
+            let address = address.parse().unwrap();
+            assert_eq!(masked(address, length).to_string(), first);
+        }
+    }
 
     fn address(text: &str) -> IpAddr {
         text.parse().unwrap()

@@ -37,7 +37,7 @@ mod variants;
 pub mod words;
 mod written_record;
 
-pub use addresses::{AddressRange, NeverForwarded, RangeError};
+pub use addresses::{AddressRange, NeverForwarded, RangeError, masked};
 pub use binding::{
     Apply, Binding, CommandBinding, DutInterface, PacketFilter, Upload, Values, XdpProgram,
 };

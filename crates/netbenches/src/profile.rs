@@ -79,7 +79,7 @@ pub struct FoldedFacts {
 
 impl FoldedFacts {
     pub(super) fn parse(text: &[u8]) -> Result<Self, FoldedError> {
-        let folded = Folded::parse(text)?;
+        let folded = Folded::parse(text)?.of_one_profile()?;
         Ok(Self {
             samples: folded.samples(),
             idle_share: folded.idle_share(),

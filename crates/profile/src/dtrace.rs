@@ -275,7 +275,9 @@ impl Reader {
         let samples = str::from_utf8(count)
             .ok()
             .and_then(|text| text.parse().ok());
-        let samples = samples.ok_or_else(|| wrong(line, "a count below 2^64", count))?;
+        let samples = samples
+            .filter(|samples| *samples <= self.stacks.room())
+            .ok_or_else(|| wrong(line, "counts below 2^64 in all", count))?;
         if let Some(key) = self.key.take() {
             self.stacks.push_named(key);
         } else if self.stacks.is_empty() {
@@ -561,7 +563,7 @@ mod tests {
             ),
             (
                 "\n              k`a\n                18446744073709551616\n",
-                "line 3: expected a count below 2^64",
+                "line 3: expected counts below 2^64 in all",
             ),
         ] {
             let error = Dtrace::read(text.as_bytes(), FrameNames::Symbols).unwrap_err();

@@ -92,6 +92,12 @@ pub enum FoldedError {
         /// The line, from 1.
         line: usize,
     },
+    /// All samples are more than are counted.
+    #[error("line {line}: its samples and those above are more than 2^64; take wrong counts out")]
+    TooMany {
+        /// The line, from 1.
+        line: usize,
+    },
     /// It is another form.
     #[error(transparent)]
     Foreign(#[from] ForeignForm),
@@ -125,7 +131,7 @@ impl<'a> Folded<'a> {
     /// Shape: the bytes of the file; line ends of either kind. No line is no stack.
     ///
     /// # Errors
-    /// [`FoldedError`], also where every line has two counts.
+    /// [`FoldedError`].
     pub fn parse(text: &'a [u8]) -> Result<Self, FoldedError> {
         let text = readable(text)?;
         Self::parse_lines(text)
@@ -137,21 +143,34 @@ impl<'a> Folded<'a> {
             line: line_of(text, error),
         })?;
         let mut folded = Self::new();
-        // A name may end in a number, but hardly that of every leaf.
-        let mut has_single = text.is_empty();
+        let mut all = 0_u64;
         for line in whole_lines(text) {
             let (line, text) = line.map_err(|line| FoldedError::Torn { line })?;
             let (stack, samples) = parse_line(text).ok_or_else(|| FoldedError::Line {
                 line,
                 found: quoted(text),
             })?;
-            has_single |= parse_line(stack).is_none();
+            all = all
+                .checked_add(samples)
+                .ok_or(FoldedError::TooMany { line })?;
             folded.push(stack.split(';'), samples);
         }
-        if !has_single {
-            return Err(ForeignForm::FoldedDifference.into());
-        }
         Ok(folded)
+    }
+
+    /// The same where it is of one profile: a name may end in a number, but hardly that of every leaf.
+    ///
+    /// # Errors
+    /// [`ForeignForm::FoldedDifference`].
+    pub fn of_one_profile(self) -> Result<Self, ForeignForm> {
+        let has_count = |stack: Stack<'_>| {
+            let leaf = stack.frames().next_back();
+            leaf.is_some_and(|leaf| parse_line(leaf).is_some())
+        };
+        if self.stacks.is_empty() || !self.stacks().all(has_count) {
+            return Ok(self);
+        }
+        Err(ForeignForm::FoldedDifference)
     }
 
     /// Adds a stack behind all others.
@@ -378,15 +397,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_counts_a_line_are_refused_and_a_name_may_end_in_a_number() {
-        let error = Folded::parse(b"a;b;c 10 12\na;b 0 3\n").unwrap_err();
+    fn two_counts_a_line_and_sums_beyond_any_count_are_refused_and_a_name_may_end_in_a_number() {
+        let folded = Folded::parse(b"a;b;c 10 12\na;b 0 3\n").unwrap();
+        let error = folded.of_one_profile().unwrap_err();
         assert!(
             error.to_string().starts_with(
                 "each of its lines ends in two counts, as difffolded.pl prints them; give one"
             ),
             "{error}"
         );
+        let error = Folded::parse(b"a 18446744073709551615\nb 1\n").unwrap_err();
+        assert_eq!(error, FoldedError::TooMany { line: 2 });
         let text = "a;thread 10 12\na;b 3\n";
-        assert_eq!(Folded::parse(text.as_bytes()).unwrap().to_string(), text);
+        let folded = Folded::parse(text.as_bytes()).unwrap();
+        assert_eq!(folded.of_one_profile().unwrap().to_string(), text);
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Stacks {
     /// From the leaf to the root, as samplers print them.
     samples: HashMap<Box<[u32]>, u64, RandomState>,
     open: Vec<u32>,
+    /// All samples.
+    all: u64,
     /// What names and stacks need, about.
     kept_bytes: usize,
 }
@@ -61,16 +63,22 @@ impl Stacks {
 
     /// Counts the stack that was read, and begins the next.
     ///
-    /// Shape: it has one frame or more.
+    /// Shape: it has one frame or more, and no more samples than [`Stacks::room`].
     pub(crate) fn end(&mut self, samples: u64) {
+        self.all += samples;
         match self.samples.get_mut(self.open.as_slice()) {
-            Some(known) => *known = known.saturating_add(samples),
+            Some(known) => *known += samples,
             None => {
                 self.keep(size_of_val(self.open.as_slice()));
                 self.samples.insert(self.open.as_slice().into(), samples);
             }
         }
         self.open.clear();
+    }
+
+    /// How many more samples can be counted.
+    pub(crate) fn room(&self) -> u64 {
+        u64::MAX - self.all
     }
 
     /// Counts an entry that is kept to the end, beside its own `bytes`.

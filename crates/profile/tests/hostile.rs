@@ -182,7 +182,7 @@ fn names_are_kept_whatever_is_in_them() {
             let folded = (form.read)((form.print)(name).as_bytes());
             assert_eq!(folded, Ok(format!("main;{name} 1\n")), "{}", form.name);
         }
-        for name in ["two words", "f(int, char) [clone .cold]", "g (7) x"] {
+        for name in ["two words", "f(int, char) [clone .cold]", "g (x) 7"] {
             let folded = (form.read)((form.print)(name).as_bytes());
             match folded {
                 Ok(folded) => assert_eq!(folded, format!("main;{name} 1\n"), "{}", form.name),

@@ -253,6 +253,7 @@ impl Profile {
 
     fn of_folded(text: &[u8], reading: Reading<'_>) -> Result<Self, String> {
         let folded = Folded::parse(text).map_err(|error| error.to_string())?;
+        let folded = folded.of_one_profile().map_err(|error| error.to_string())?;
         refuse_event(reading)?;
         let folded = if reading.is_whole {
             folded.merged()

@@ -3,6 +3,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use fwdlab_model::masked;
+
 /// Words of `ifconfig` whose values may look like addresses of the interface, and how many values they have.
 const WITH_VALUES: &[(&str, usize)] = &[
     ("addm", 1),
@@ -44,16 +46,7 @@ impl Net {
     }
 
     pub(super) fn contains(self, address: IpAddr) -> bool {
-        let (own, other, bits) = match (self.address, address) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => {
-                (own.to_bits().into(), other.to_bits().into(), 32)
-            }
-            (IpAddr::V6(own), IpAddr::V6(other)) => (own.to_bits(), other.to_bits(), 128),
-            _ => return false,
-        };
-        let host_bits = bits - u32::from(self.length).min(bits);
-        let net = |address: u128| address.checked_shr(host_bits).unwrap_or(0);
-        net(own) == net(other)
+        masked(self.address, self.length) == masked(address, self.length)
     }
 }
 

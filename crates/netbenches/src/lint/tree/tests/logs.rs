@@ -522,12 +522,12 @@ fn a_log_of_the_other_side_is_none_of_its_name() {
         (
             RECEIVER,
             sender(OFFERED_PPS),
-            "receiver is no log: pkt-gen says that it is a sender's log; name it .sender",
+            "receiver is no receiver's log: pkt-gen says that it is a sender's log; name it .sender",
         ),
         (
             SENDER,
             receiver(&[OFF[2]; 30]),
-            "sender is no log: pkt-gen says that it is a receiver's log; name it .receiver",
+            "sender is no sender's log: pkt-gen says that it is a receiver's log; name it .receiver",
         ),
     ] {
         let sample = Sample::sound();
