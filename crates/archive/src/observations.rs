@@ -315,8 +315,8 @@ fn has_headings(
     let mut columns = first.cells.iter().zip(below);
     let is_heading = |(above, below)| is_word(above) && number(below).is_some();
     // As years or numbers of runs do, and observations do not.
-    let counts_up = counts_up(first) && second.is_some_and(|row| !self::counts_up(row));
-    if number(cell).is_some() && (counts_up || columns.any(is_heading)) {
+    let is_unlike = counts_up(first) && second.is_some_and(|row| !counts_up(row));
+    if number(cell).is_some() && (is_unlike || columns.any(is_heading)) {
         return Err(ObservationsError::HeadingOrNumber {
             line: first.line,
             column,
