@@ -422,19 +422,27 @@ fn tables_are_known_by_their_endings_and_what_does_not_vary_by_its_column() {
     let output = compare(&["--column", "2", "--json", &one, &other]);
     let report: Value = serde_json::from_str(&printed(&output, 0)).unwrap();
     let rows = &report["groups"][0]["rows"];
-    let rates = [&rows[0]["forwarding_rate_pps"], &rows[1]["forwarding_rate_pps"]];
+    let rates = [
+        &rows[0]["forwarding_rate_pps"],
+        &rows[1]["forwarding_rate_pps"],
+    ];
     assert_eq!(rates, [&json!(1010.0), &json!(2010.0)], "{report}");
 
     let one = write("c.csv", ["1,1000", "2,1000", "3,1000"]);
     let other = write("d.csv", ["1,2000", "2,2000", "3,2000"]);
     let told = refused(&["--column", "2", &one, &other]);
     assert!(
-        told.contains("d.csv: column 2 is 1000 in every line of the one and 2000 in every line of the other"),
+        told.contains(
+            "d.csv: column 2 is 1000 in every line of the one and 2000 in every line of the other"
+        ),
         "{told}"
     );
-    let years = write("e.csv", ["2024,2025", "1000,1001", "1010,1020"]);
-    let told = refused(&[&years, &one]);
-    assert!(told.contains("line 1, column 1: \"2024\" may be a heading"), "{told}");
+    let years = write("e.csv", ["2024,2025", "1000,1100", "1010,1120"]);
+    let told = refused(&["--column", "2", &years, &one]);
+    assert!(
+        told.contains("line 1, column 2: \"2025\" may be a heading"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -445,7 +453,10 @@ fn a_pipe_is_as_wide_as_columns_says() {
         fs::write(&path, rates).unwrap();
         path.to_str().unwrap().to_owned()
     };
-    let (one, other) = (write("a", "1000\n1010\n1020\n"), write("b", "2000\n2010\n2030\n"));
+    let (one, other) = (
+        write("a", "1000\n1010\n1020\n"),
+        write("b", "2000\n2010\n2030\n"),
+    );
     let widest = |columns: Option<&str>| {
         let mut command = fwdlab(&["compare", &one, &other]);
         match columns {
