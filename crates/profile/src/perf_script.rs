@@ -170,25 +170,20 @@ impl Reader {
             Some(b'\t') => self.take_function(number, line)?,
             // Without callers, names of processes are aligned to the right.
             Some(b' ') => match Beginning::of(line) {
-                Some(begun) if begun.is_certain() => self.begin(number, line, begun)?,
+                Some(begun) if begun.is_certain() => self.begin(number, begun)?,
                 _ => self.take_function(number, line)?,
             },
             Some(_) => {
                 let begun = Beginning::of(line);
                 let expected = "a process, its number and an event, in perf's columns";
                 let begun = begun.ok_or_else(|| wrong(number, expected, line))?;
-                self.begin(number, line, begun)?;
+                self.begin(number, begun)?;
             }
         }
         Ok(())
     }
 
-    fn begin(
-        &mut self,
-        number: u64,
-        line: &[u8],
-        begun: Beginning<'_>,
-    ) -> Result<(), PrintedError> {
+    fn begin(&mut self, number: u64, begun: Beginning<'_>) -> Result<(), PrintedError> {
         // perf leaves no line between samples without functions.
         self.end_sample()?;
         let sample = match begun {
@@ -220,7 +215,7 @@ impl Reader {
             }
             Some((_, false)) => {
                 let expected = "the function right behind the event, without fields such as addr, data_src or weight";
-                self.beside = Beside::Other(wrong(number, expected, line));
+                self.beside = Beside::Other(wrong(number, expected, sample.rest.trim_ascii()));
             }
         }
         Ok(())
