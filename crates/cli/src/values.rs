@@ -72,8 +72,8 @@ pub(crate) fn burst(text: &str) -> Result<u32, String> {
 
 /// Also as `1e6`, as far as it is whole.
 pub(crate) fn frames_a_second(text: &str) -> Result<u64, String> {
-    let whole = |number: f64| (number.fract() == 0.0).then_some(number as u64);
-    let frames = text.parse().ok().or_else(|| whole(text.parse().ok()?));
+    let whole = || text.parse::<f64>().ok()?.to_string().parse().ok();
+    let frames = text.parse().ok().or_else(whole);
     frames
         .filter(|frames| (1..=PPS_MAX).contains(frames))
         .ok_or_else(|| format!("expected a whole number from 1 to {PPS_MAX}, as 1000000 or 1e6"))
