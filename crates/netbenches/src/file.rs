@@ -458,7 +458,9 @@ fn log(role: Role, text: &[u8]) -> Result<Content, Problem> {
             };
             let message = format!("it holds the log of {other}");
             Err(Problem {
-                remedy: Some(format!("name it {ending}, or bring its own log back from a copy")),
+                remedy: Some(format!(
+                    "name it {ending}, or bring its own log back from a copy"
+                )),
                 ..Problem::at(facts.role_line, message)
             })
         }

@@ -14,7 +14,7 @@ use super::{Folder, shown};
 /// A device that forwards so much of what it is offered is not what holds it.
 const CEILING_SHARE: f64 = 0.99;
 /// The clocks of two machines, and the seconds that they begin in, are not so far apart.
-const REACHED_SHARE_MAX: f64 = 1.01;
+pub(super) const REACHED_SHARE_MAX: f64 = 1.01;
 
 /// A run that was offered less than this part of what it was to be is another experiment.
 const SHORT_SHARE: f64 = 0.95;

@@ -128,7 +128,7 @@ fn lint_sum(folder: Folder<'_>, run: &Run) -> Option<Finding> {
     let files = &folder.tree.files;
     let (receiver, &sender) = (run.receiver?, run.senders.first()?);
     let (forwarded, offered) = (run.received(files)?.steady_pps()?, run.offered_pps(files)?);
-    if forwarded <= REACHED_SHARE_MAX * offered {
+    if forwarded <= loads::REACHED_SHARE_MAX * offered {
         return None;
     }
     let sentence = format!(
