@@ -467,8 +467,8 @@ fn mistakes_put_into_readmes_are_found() {
 51 wrong claim not found
 4515 wrong digit found
 105 wrong digit not found
-31 wrong title found
-208 wrong title not found
+35 wrong title found
+204 wrong title not found
 "
     );
 }

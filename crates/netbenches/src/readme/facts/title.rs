@@ -88,7 +88,6 @@ pub fn title_contradiction(
         }
     }
     if varied.is_empty()
-        && topic.contains('.')
         && variable(topic) == Some(topic)
         && !tokens(topic).iter().any(|word| is_in_title(word))
     {
