@@ -240,15 +240,13 @@ fn a_sender_without_a_log_that_reads_leaves_open_what_was_offered() {
             sender(OFFERED_PPS),
         );
     }
-    let offered = |sample: &Sample| -> Vec<Option<u64>> {
+    let offered = |sample: &Sample| -> Vec<Option<f64>> {
         let tree = ArchiveTree::read(sample.root()).unwrap();
         let runs = Imported::all(&tree).remove(0).runs.into_iter();
         let of_off = runs.filter(|run| run.variant.as_str() == "off");
-        of_off
-            .map(|run| run.offered_pps.map(|pps| pps as u64))
-            .collect()
+        of_off.map(|run| run.offered_pps).collect()
     };
-    let both = Some(2 * OFFERED_PPS);
+    let both = Some((2 * OFFERED_PPS) as f64);
     assert_eq!(offered(&sample), [both; 5]);
     sample.write("RAW/bench.off.2.sender_2", "no log\n");
     sample.remove("RAW/bench.off.3.sender");
