@@ -69,6 +69,14 @@ fn is_inet6(command: &Command) -> Option<bool> {
     Some(destination.first.is_ipv6())
 }
 
+/// What a run was to be offered, in packets per second.
+enum Expected {
+    /// By the runs of its folder.
+    Usual(f64),
+    /// By its senders' commands.
+    Asked(f64),
+}
+
 impl UsualLoads {
     pub(super) fn of(folder: Folder<'_>) -> Self {
         let mut loads: BTreeMap<Traffic, Vec<f64>> = BTreeMap::new();
@@ -84,18 +92,17 @@ impl UsualLoads {
         Self(loads)
     }
 
-    /// What a run was to be offered, and who says so.
+    /// What a run was to be offered.
     ///
     /// Offered is compared with asked. More than the line or the sender can give is often asked for, so that nothing
     /// is short that is as much as the others of the same demand were offered, unless a run like it was offered more.
-    fn expected(&self, traffic: &Traffic) -> Option<(f64, String)> {
+    fn expected(&self, traffic: &Traffic) -> Option<Expected> {
         let usual = |traffic: &Traffic| {
             let loads = self.0.get(traffic).filter(|loads| loads.len() >= 3)?;
             median(loads)
         };
         let Some(asked) = traffic.asked_pps else {
-            let usual = usual(traffic)?;
-            return Some((usual, format!("median {usual:.0} pps")));
+            return usual(traffic).map(Expected::Usual);
         };
         let alike = self.0.iter();
         let alike = alike.filter(|(other, _)| other.unlimited() == traffic.unlimited());
@@ -103,10 +110,9 @@ impl UsualLoads {
         let reached = reached.reduce(f64::max)?;
         let asked = asked as f64;
         if reached >= SHORT_SHARE * asked {
-            return Some((asked, format!("{asked:.0} pps, -R of all senders")));
+            return Some(Expected::Asked(asked));
         }
-        let usual = usual(traffic)?;
-        Some((usual, format!("median {usual:.0} pps")))
+        usual(traffic).map(Expected::Usual)
     }
 
     pub(super) fn lint(&self, folder: Folder<'_>, group: &RunGroup, run: &Run) -> Option<Finding> {
@@ -115,18 +121,24 @@ impl UsualLoads {
         }
         let traffic = Traffic::of(folder, run)?;
         let offered = run.offered_pps(&folder.tree.files)?;
-        let (expected, says) = self.expected(&traffic)?;
+        let (expected, of, says) = match self.expected(&traffic)? {
+            Expected::Usual(pps) => (
+                pps,
+                "what the runs of its folder are",
+                format!("median {pps:.0} pps"),
+            ),
+            Expected::Asked(pps) => (
+                pps,
+                "what its senders were asked for",
+                format!("{pps:.0} pps, -R of all senders"),
+            ),
+        };
         if offered >= SHORT_SHARE * expected {
             return None;
         }
         let iteration = run
             .iteration
             .map_or_else(String::new, |iteration| format!(" {iteration}"));
-        let of = if says.starts_with("median") {
-            "what the runs of its folder are"
-        } else {
-            "what its senders were asked for"
-        };
         let sentence = format!(
             "run{iteration} of {} was offered {offered:.0} pps, {:.0} % of {of}",
             shown(&group.key),
