@@ -490,12 +490,12 @@ impl Text<'_> {
         let found = turned_words(self.readme);
         found.into_iter().map(|found| {
             let sentence = format!(
-                "the text says {:?}, and {} beside a difference of {:+} %",
-                found.word, found.text, found.figure
+                "the text says {:?} beside a difference of {:+} %",
+                found.word, found.change
             );
             self.finding(&TEXT_NOT_OF_TABLE, sentence)
-                .with(self.says(found.line, &found.text))
-                .with(self.also_says(found.line, format!("{:+} %", found.figure)))
+                .with(self.says(found.line, found.word))
+                .with(self.also_says(found.line, format!("{:+} %", found.change)))
         })
     }
 

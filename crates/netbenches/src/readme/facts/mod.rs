@@ -3,6 +3,7 @@
 //! These functions return evidence and judge nothing. Each keeps silent where a text can be read in
 //! two ways: what they report is worth a look every time.
 
+mod directions;
 mod figures;
 mod labels;
 mod links;
@@ -12,7 +13,8 @@ mod tables;
 mod title;
 mod words;
 
-pub use figures::{TurnedWord, UnsupportedClaim, turned_words, unsupported_claims};
+pub use directions::{TurnedWord, turned_words};
+pub use figures::{UnsupportedClaim, unsupported_claims};
 pub use labels::{LabelContradiction, label_contradictions};
 pub use links::{LinkContradiction, link_contradictions};
 pub use masks::{MaskContradiction, MaskProblem, mask_contradictions};

@@ -210,7 +210,7 @@ fn a_figure_that_the_block_does_not_give_is_found() {
     sample.text("It is +10% slower:", &[("off", &OFF), ("on", &ON)]);
     let found = sample.found();
     assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].starts_with("L303\npublished README.md:3: +10%\nderived README.md:3: "));
+    assert!(found[0].starts_with("L303\npublished README.md:3: slower\nderived README.md:3: +"));
     sample.text("It is 9.37% faster:", &[("off", &OFF), ("on", &ON)]);
     let found = sample.found();
     assert!(
