@@ -244,6 +244,13 @@ pub struct Dataset {
 }
 
 impl Dataset {
+    /// Its values as they are written, with their lines: what a line begins with, unless that is a comment.
+    pub(crate) fn written(&self) -> impl Iterator<Item = (usize, &str)> {
+        let lines = (1..).zip(self.text.lines());
+        let words = lines.filter_map(|(line, text)| Some((line, text.split_whitespace().next()?)));
+        words.filter(|(_, word)| !word.starts_with('#'))
+    }
+
     fn parse(text: &[u8]) -> Result<Self, usize> {
         Ok(Self {
             values: parse_points(text, 1, b" \t")?,

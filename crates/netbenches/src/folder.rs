@@ -458,12 +458,7 @@ fn origin<'m>(
     groups: &[RunGroup],
     made: &'m [Made],
 ) -> (DatasetOrigin, Option<&'m Made>) {
-    let published: Vec<&str> = dataset
-        .text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
+    let published: Vec<&str> = dataset.written().map(|(_, value)| value).collect();
     // Sub-folders may have measured the same names, each in its own way.
     let is_of_name = |group: usize| {
         let group = &groups[group];

@@ -70,15 +70,19 @@ fn empty(folder: Folder<'_>, dataset: &PublishedDataset) -> Finding {
 }
 
 /// A dataset under another name than its logs. Names are changed to be clearer; what is wrong is a name that
-/// says the opposite.
+/// says the opposite, or that of other logs.
 fn renamed(folder: Folder<'_>, dataset: &PublishedDataset, group: usize) -> Option<Finding> {
-    let group = &folder.folder.groups[group];
-    let (says, logs_say) = opposite(&dataset.name, &group.key)?;
+    let groups = &folder.folder.groups;
+    let group = &groups[group];
     let name = folder.name(dataset.file);
-    let sentence = format!(
-        "{name} holds what the logs of {} give: its name says {says}, theirs {logs_say}",
-        group.key
-    );
+    let holds = format!("{name} holds what the logs of {} give", group.key);
+    let sentence = if let Some((says, logs_say)) = opposite(&dataset.name, &group.key) {
+        format!("{holds}: its name says {says}, theirs {logs_say}")
+    } else {
+        let is_own = |own: &&RunGroup| own.key == dataset.name && own.folder == group.folder;
+        groups.iter().filter(is_own).find(|own| own.has_logs())?;
+        format!("{holds}, and not what its own do")
+    };
     let mut finding = folder
         .finding(&LABELS_EXCHANGED, sentence)
         .with(folder.published(dataset.file, &dataset.name));
@@ -150,13 +154,7 @@ impl<'a> Altered<'a> {
         content: &'a Dataset,
         group: usize,
     ) -> Self {
-        let mut only_published: Vec<(usize, &str)> = content
-            .text
-            .lines()
-            .enumerate()
-            .map(|(index, line)| (index + 1, line.trim()))
-            .filter(|(_, line)| !line.is_empty())
-            .collect();
+        let mut only_published: Vec<(usize, &str)> = content.written().collect();
         let all_derived: Vec<(&Run, &str)> = folder.folder.groups[group]
             .runs
             .iter()

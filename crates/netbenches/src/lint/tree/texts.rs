@@ -6,7 +6,7 @@ use std::path::Path;
 use fwdlab_archive::lint::{
     BROKEN_LINK, Evidence, Finding, OFFERED_LOAD_MOVED, OTHER_TITLE, Rule, VERDICT_FLIPS,
 };
-use fwdlab_stats::ministat::PublishedRow;
+use fwdlab_stats::ministat::{PublishedRow, general};
 use fwdlab_stats::{IndependentObservations, VerdictSettings, independent_verdicts, median};
 use fwdlab_sys::parallel::{FEW, parallel};
 
@@ -22,8 +22,8 @@ use crate::readme::facts::{
     turned_words, unsupported_claims,
 };
 use crate::readme::{
-    BlockBacking, DatasetIndex, Departure, DepartureKind, Printing, PublishedReadme, ReadmeBlock,
-    RowBacking, medians, plain_spaces,
+    BlockBacking, Claim, DatasetIndex, Departure, DepartureKind, Printing, PublishedReadme,
+    Quantity, ReadmeBlock, RowBacking, medians, plain_spaces,
 };
 use crate::{ArchiveTree, Content, Outcome, TreeDataset};
 
@@ -469,8 +469,10 @@ impl Text<'_> {
     }
 
     fn claims(&self) -> impl Iterator<Item = Finding> {
-        let found = unsupported_claims(self.readme);
-        found.into_iter().map(|found| {
+        let found = unsupported_claims(self.readme).into_iter();
+        // What a text says of a single run is in no block.
+        let found = found.filter(|found| !self.is_observed(&found.claim));
+        found.map(|found| {
             let (rule, what) = if found.is_misprint {
                 (&ROW_NOT_DERIVED, "is but for one digit")
             } else {
@@ -479,11 +481,21 @@ impl Text<'_> {
                     "comes out of no row and no comparison; the nearest is",
                 )
             };
-            let sentence = format!("{:?} {what} {}", found.claim.text, found.nearest);
+            let nearest = general(found.nearest, 6);
+            let sentence = format!("{:?} {what} {nearest}", found.claim.text);
             self.finding(rule, sentence)
                 .with(self.says(found.claim.line, &found.claim.text))
-                .with(self.also_says(found.claim.line, found.nearest.to_string()))
+                .with(self.also_says(found.claim.line, nearest.to_string()))
         })
+    }
+
+    /// Whether a rate is one of the observations of the text's folder.
+    fn is_observed(&self, claim: &Claim) -> bool {
+        let is_near = |pps: &f64| (pps - claim.high).abs() < claim.resolution;
+        let known = self.datasets.iter();
+        let mut known = known.filter(|known| known.place == self.place);
+        claim.quantity == Quantity::PacketsPerSecond
+            && known.any(|known| known.values.iter().any(is_near))
     }
 
     fn turned_words(&self) -> impl Iterator<Item = Finding> {
