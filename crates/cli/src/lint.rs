@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::env;
+use std::fs;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
@@ -33,13 +34,7 @@ pub(crate) fn lint(arguments: &LintArguments) -> anyhow::Result<Code> {
     let mut imported = Vec::new();
     let mut findings = Vec::new();
     let mut published_folders = 0;
-    for root in &arguments.directories {
-        let root = if root.exists() {
-            root.clone()
-        } else {
-            Results::find(&arguments.results, &root.to_string_lossy())?
-        };
-        let root = as_seen_from_here(&root);
+    for root in distinct_roots(arguments)? {
         let mut found = search(&root)?;
         found.directories.retain(|folder| !is_of_others(folder));
         found.imported.retain(|folder| !is_of_others(folder));
@@ -121,6 +116,24 @@ pub(crate) fn lint(arguments: &LintArguments) -> anyhow::Result<Code> {
         output::tell(&beside);
     }
     Ok(if is_failure { GOAL_MISSED } else { DONE })
+}
+
+/// The folders that were given, as they are seen from here; one inside another is looked at with it.
+fn distinct_roots(arguments: &LintArguments) -> anyhow::Result<Vec<PathBuf>> {
+    let mut roots: Vec<(PathBuf, PathBuf)> = Vec::new();
+    for given in &arguments.directories {
+        let root = if given.exists() {
+            given.clone()
+        } else {
+            Results::find(&arguments.results, &given.to_string_lossy())?
+        };
+        let real = fs::canonicalize(&root).unwrap_or_else(|_| root.clone());
+        if !roots.iter().any(|(other, _)| real.starts_with(other)) {
+            roots.retain(|(other, _)| !other.starts_with(&real));
+            roots.push((real, as_seen_from_here(&root)));
+        }
+    }
+    Ok(roots.into_iter().map(|(_, root)| root).collect())
 }
 
 fn is_for_programs(arguments: &LintArguments) -> bool {

@@ -1,7 +1,9 @@
 //! What goes to the terminal, and how it looks there.
 
 use std::env;
+use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use fwdlab_archive::ArchiveError;
@@ -25,6 +27,28 @@ fn write(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
+}
+
+/// Refuses to write where one of the inputs is.
+pub(crate) fn refuse_input(
+    option: &str,
+    path: &Path,
+    inputs: &[impl AsRef<Path>],
+) -> Result<(), WrongArguments> {
+    let identity = |path: &Path| {
+        let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        Some((metadata.dev(), metadata.ino()))
+    };
+    let output = identity(path);
+    let mut inputs = inputs.iter();
+    if output.is_some() && inputs.any(|input| identity(input.as_ref()) == output) {
+        let text = format!(
+            "{option}: {} is one of the inputs; name another file",
+            path.display()
+        );
+        return Err(WrongArguments(text));
+    }
+    Ok(())
 }
 
 /// Writes or replaces, as a whole, a file that was asked for by an option; what is no file, as a pipe, is

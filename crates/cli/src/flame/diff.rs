@@ -64,6 +64,9 @@ pub(super) fn diff(arguments: &DiffArguments) -> anyhow::Result<Code> {
         let text = "standard input holds one profile; give a file for the other";
         return Err(WrongArguments(text.to_owned()).into());
     }
+    if let Some(output) = &arguments.output {
+        output::refuse_input("--output", output, &paths)?;
+    }
     let reading = Reading::whole(arguments.objects, arguments.event.as_deref());
     let profiles = Profile::read_each(&paths, reading)?;
     for (path, profile) in paths.iter().zip(&profiles) {

@@ -25,6 +25,7 @@ pub(crate) struct PprofArguments {
 }
 
 pub(super) fn pprof(arguments: &PprofArguments) -> anyhow::Result<Code> {
+    output::refuse_input("--output", &arguments.output, &arguments.inputs)?;
     let reading = Reading::whole(arguments.objects, arguments.event.as_deref());
     let profile = Profile::read_all(&arguments.inputs, reading)?;
     output::write_file("--output", &arguments.output, &profile.folded.pprof())?;

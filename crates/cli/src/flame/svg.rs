@@ -29,6 +29,7 @@ pub(crate) struct SvgArguments {
 }
 
 pub(super) fn svg(arguments: &SvgArguments) -> anyhow::Result<Code> {
+    output::refuse_input("--output", &arguments.output, &arguments.inputs)?;
     let reading = Reading::whole(arguments.objects, arguments.event.as_deref());
     let profile = Profile::read_all(&arguments.inputs, reading)?;
     let inputs: Vec<String> = arguments.inputs.iter().map(|path| shown(path)).collect();

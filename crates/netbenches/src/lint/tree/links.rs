@@ -13,8 +13,8 @@ use crate::{ArchiveTree, FileKind};
 /// The files of a tree by what links may say of them.
 pub(super) struct LinkTargets<'a> {
     tree: &'a ArchiveTree,
-    /// The endings of all files: a part of the archive may come without its pictures, or without its programs.
-    endings: OnceLock<HashSet<String>>,
+    /// The endings of all files, by folder of results: one may come without its pictures, or without its programs.
+    endings: OnceLock<HashSet<(PathBuf, String)>>,
     /// The paths of texts and pictures by what they are with one mark in place of every other.
     alike: OnceLock<HashMap<String, &'a Path>>,
 }
@@ -49,9 +49,9 @@ impl<'a> LinkTargets<'a> {
         if paths.iter().any(is_there) {
             return None;
         }
-        let is_kind_there = ending(path).is_none_or(|ending| self.endings().contains(&ending));
-        let alike = self.alike(path).filter(|_| is_kind_there);
-        let is_given = is_kind_there && (self.is_whole() || self.is_given(place, path));
+        let alike = self.alike(path);
+        let is_given = || self.is_kind_there(path) && self.is_given(place, path);
+        let is_given = self.is_whole() || is_given();
         (alike.is_some() || is_given).then_some(Broken { alike })
     }
 
@@ -106,10 +106,13 @@ impl<'a> LinkTargets<'a> {
             .any(|file| file.path.parent() == Some(parent))
     }
 
-    fn endings(&self) -> &HashSet<String> {
-        let files = self.tree.files.iter();
-        self.endings
-            .get_or_init(|| files.filter_map(|file| ending(&file.path)).collect())
+    /// Whether the folder of results that something should lie in has files of its kind.
+    fn is_kind_there(&self, path: &Path) -> bool {
+        let endings = self.endings.get_or_init(|| {
+            let files = self.tree.files.iter();
+            files.filter_map(|file| kind_in(&file.path)).collect()
+        });
+        kind_in(path).is_none_or(|kind| endings.contains(&kind))
     }
 
     fn alike(&self, path: &Path) -> Option<&'a Path> {
@@ -127,14 +130,17 @@ impl<'a> LinkTargets<'a> {
 /// A folder is not searched for a file of its own behind so many of others.
 const FILES_MAX: usize = 4096;
 
-/// What a file ends in, with one word for all pictures.
-fn ending(path: &Path) -> Option<String> {
+/// The folder of results that a file lies in, and what it ends in, with one word for all pictures. No folder comes
+/// without its texts.
+fn kind_in(path: &Path) -> Option<(PathBuf, String)> {
     let ending = path.extension()?.to_string_lossy().to_ascii_lowercase();
-    Some(if is_picture(&ending) {
-        "svg".to_owned()
-    } else {
-        ending
-    })
+    let ending = if is_picture(&ending) { "svg" } else { &ending };
+    let folder = match label_depth(path) {
+        _ if ending == "md" => PathBuf::new(),
+        Some(depth) => path.components().take(depth).collect(),
+        None => path.parent()?.to_owned(),
+    };
+    Some((folder, ending.to_owned()))
 }
 
 fn without_marks(path: &Path) -> String {

@@ -544,7 +544,10 @@ impl Text<'_> {
         let found = misprinted_cells(self.readme, &tabled).into_iter();
         found
             .map(|found| {
-                let sentence = format!("{:?} is but for one digit {}", found.text, found.figure);
+                let sentence = format!(
+                    "a table has {:?} where the data gives {}",
+                    found.text, found.figure
+                );
                 self.finding(&ROW_NOT_DERIVED, sentence)
                     .with(self.says(found.line, &found.text))
                     .with(self.also_says(found.line, found.figure.to_string()))

@@ -23,7 +23,7 @@ pub struct TableContradiction {
     pub other_text: String,
 }
 
-/// A number in a table that is a known figure but for one digit.
+/// A number in a table that is a known figure but for one digit, or stands where another is to be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MisprintedCell {
     /// Where it stands.
@@ -175,17 +175,51 @@ impl<'a> Shown<'a> {
         Some(MisprintedCell { line, text, figure })
     }
 
+    /// Numbers of rows that have the name of a dataset. Where a column shows a level of such a row's dataset, it is to
+    /// show it in the others as well; else what is a level of another row's dataset, or nearly one of its own, is wrong.
     fn misprinted_in_named_rows(&self) -> Vec<MisprintedCell> {
-        let found = self.table.rows.iter().flat_map(|row| {
-            let columns = self.columns().skip(1);
-            columns.filter_map(move |column| {
-                let number = self.number(row, column)?;
-                let is_other = number.digits >= NAMED_DIGITS_MIN && !self.is_known(&number);
-                let named = self.named(row, Some(column)).filter(|_| is_other)?;
-                self.misprint(row.line, &number, named.figures())
-            })
-        });
-        found.collect()
+        let mut found = Vec::new();
+        for column in self.columns().skip(1) {
+            let rows = self.table.rows.iter();
+            let named: Vec<(usize, Written, &TabledDataset<'_>)> = rows
+                .filter_map(|row| {
+                    let number = self.number(row, column)?;
+                    let named = self.named(row, Some(column))?;
+                    (number.digits >= NAMED_DIGITS_MIN).then_some((row.line, number, named))
+                })
+                .collect();
+            let shows_level = |number: &Written, dataset: &TabledDataset<'_>| {
+                dataset.levels.iter().any(|level| number.shows(*level))
+            };
+            let is_own = |(_, number, dataset): &&(usize, Written, &TabledDataset<'_>)| {
+                dataset.figures().any(|figure| number.shows(figure))
+            };
+            let of_level = named
+                .iter()
+                .filter(|(_, number, own)| shows_level(number, own));
+            let is_of_levels = of_level.count() * 2 > named.len();
+            for (line, number, own) in named.iter().filter(|cell| !is_own(cell)) {
+                let is_telling = number.digits >= DIGITS_MIN;
+                let is_of_other = || {
+                    let mut others = named.iter().filter(|(other, ..)| other != line);
+                    is_telling && others.any(|(_, _, other)| shows_level(number, other))
+                };
+                let of_own = || own.levels.first().copied();
+                let misprint = if is_telling && is_of_levels || is_of_other() {
+                    of_own().map(|figure| MisprintedCell {
+                        line: *line,
+                        text: number.text.clone(),
+                        figure,
+                    })
+                } else if self.is_known(number) {
+                    None
+                } else {
+                    self.misprint(*line, number, own.figures())
+                };
+                found.extend(misprint);
+            }
+        }
+        found
     }
 
     fn misprinted_in_columns(&self) -> Vec<MisprintedCell> {
@@ -339,6 +373,8 @@ struct Written {
     digits: usize,
     value: f64,
     resolution: f64,
+    /// How far it may be from what it shows: a whole number may have been rounded to its last zeros.
+    slack: f64,
 }
 
 impl Written {
@@ -353,17 +389,25 @@ impl Written {
             Cell::Rate(claim) => (claim.high, claim.resolution),
             Cell::Change(_) | Cell::Other => return None,
         };
+        let zeros = text.len() - text.trim_end_matches('0').len();
+        let is_rounded = zeros > 0 && !text.contains('.');
+        let rounded_by = 10_f64.powi(i32::try_from(zeros).ok()?) * resolution / 2.0;
         Some(Self {
             digits: text.bytes().filter(u8::is_ascii_digit).count(),
             text,
             value,
             resolution,
+            slack: if is_rounded {
+                rounded_by.max(resolution)
+            } else {
+                resolution
+            },
         })
     }
 
     /// Whether it is that figure, cut or rounded.
     fn shows(&self, figure: f64) -> bool {
-        (self.value.abs() - figure.abs()).abs() < self.resolution
+        (self.value.abs() - figure.abs()).abs() < self.slack * ROUNDING
     }
 }
 
@@ -546,6 +590,12 @@ mod tests {
             found("787233 | -9.2%", "0.757"),
             misprint("0.757", 787_200.0)
         );
+        assert_eq!(found("785 Kpps", "-9.2%"), misprint("785 Kpps", 787_233.0));
+        // Rounded as a person does it.
+        assert_eq!(found("787230", "-9.2%"), []);
+        // The other's, where a column shows no more of its own.
+        let exchanged = found("866969", "-").len();
+        assert_eq!(exchanged, 1);
         assert_eq!(found("123456", "-9.5%"), [], "of something else");
     }
 }

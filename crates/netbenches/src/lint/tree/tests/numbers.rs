@@ -356,3 +356,45 @@ fn a_table_may_show_another_folder_that_the_text_names() {
         assert_eq!(sample.found(), [""; 0], "{names}");
     }
 }
+
+#[test]
+fn comments_in_a_dataset_are_no_observations() {
+    let sample = Sample::sound();
+    sample.edit("off.pps", |text| {
+        format!("# five runs\n{}", text.replacen('\n', " # first\n", 1))
+    });
+    assert_eq!(sample.found(), [""; 0]);
+}
+
+#[test]
+fn a_dataset_that_holds_what_the_logs_of_another_give_is_exchanged() {
+    let sample = Sample::sound();
+    let values = |rates: [u64; 5]| rates.map(|rate| format!("{rate}\n")).concat();
+    let [slow, quick] = [OFF, ON].map(|rates| rates.map(|rate| rate + 50));
+    sample.measure("bridge", &slow);
+    sample.measure("routed", &quick);
+    sample.write("bridge.pps", values(slow));
+    sample.write("routed.pps", values(quick));
+    assert_eq!(sample.found(), [""; 0]);
+    sample.write("bridge.pps", values(quick));
+    sample.write("routed.pps", values(slow));
+    let findings = sample.lint();
+    let sentences: Vec<&str> = findings
+        .iter()
+        .map(|finding| finding.sentence.as_str())
+        .collect();
+    assert_eq!(
+        sentences,
+        [
+            "bridge.pps holds what the logs of routed give, and not what its own do",
+            "routed.pps holds what the logs of bridge give, and not what its own do",
+        ]
+    );
+    // Under a name without logs it was renamed.
+    for run in 1..=5 {
+        sample.remove(&format!("RAW/bench.bridge.{run}.receiver"));
+        sample.remove(&format!("RAW/bench.bridge.{run}.sender"));
+    }
+    sample.remove("routed.pps");
+    assert_eq!(sample.found(), [""; 0]);
+}

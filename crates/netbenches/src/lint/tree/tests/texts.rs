@@ -473,3 +473,18 @@ fn cards_and_commits_of_the_text_are_those_of_the_folder() {
         ]
     );
 }
+
+#[test]
+fn what_a_text_says_of_one_run_or_of_another_box_is_right() {
+    let sample = Sample::sound();
+    for sentence in [
+        "It is 1.103 Mpps in the third run:",
+        "It is 584 Kpps per core:",
+        "A packet loss of 37 %:",
+    ] {
+        sample.text(sentence, &[("off", &OFF), ("on", &ON)]);
+        assert_eq!(sample.found(), [""; 0], "{sentence}");
+    }
+    sample.text("A loss of 37 %:", &[("off", &OFF), ("on", &ON)]);
+    assert_eq!(sample.found().len(), 1);
+}
