@@ -107,6 +107,17 @@ impl Text<'_> {
         Evidence::derived(&self.tree.root.join(self.path), Some(line), says)
     }
 
+    /// What the same text says, in no line of its own.
+    fn elsewhere(&self, says: impl Into<String>) -> Evidence {
+        Evidence::derived(&self.tree.root.join(self.path), None, says)
+    }
+
+    /// What the files of the text's folder say together.
+    fn of_data(&self, says: impl Into<String>) -> Evidence {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        Evidence::derived(&self.tree.root.join(folder), None, says)
+    }
+
     fn dataset(&self, position: usize, says: impl Into<String>) -> Evidence {
         let path = self.tree.root.join(self.datasets[position].path);
         Evidence::derived(&path, None, says)
@@ -388,7 +399,7 @@ impl Text<'_> {
         let finding = self
             .finding(&OTHER_TITLE, sentence)
             .with(self.says(found.title.line, &found.title.text))
-            .with(self.also_says(found.title.line, varied));
+            .with(self.elsewhere(varied));
         Some(finding)
     }
 
@@ -463,7 +474,7 @@ impl Text<'_> {
             let sentence = format!("the text says {}, the data {}", found.says, found.data_says);
             self.finding(&TEXT_NOT_OF_DATA, sentence)
                 .with(self.says(found.line.line, &found.line.text))
-                .with(self.also_says(found.line.line, found.data_says))
+                .with(self.of_data(found.data_says))
         };
         found.map(finding).collect()
     }
@@ -485,7 +496,7 @@ impl Text<'_> {
             let sentence = format!("{:?} {what} {nearest}", found.claim.text);
             self.finding(rule, sentence)
                 .with(self.says(found.claim.line, &found.claim.text))
-                .with(self.also_says(found.claim.line, nearest.to_string()))
+                .with(self.elsewhere(nearest.to_string()))
         })
     }
 
@@ -507,7 +518,7 @@ impl Text<'_> {
             );
             self.finding(&TEXT_NOT_OF_TABLE, sentence)
                 .with(self.says(found.line, found.word))
-                .with(self.also_says(found.line, format!("{:+} %", found.change)))
+                .with(self.elsewhere(format!("{:+} %", found.change)))
         })
     }
 
@@ -550,7 +561,7 @@ impl Text<'_> {
                 );
                 self.finding(&ROW_NOT_DERIVED, sentence)
                     .with(self.says(found.line, &found.text))
-                    .with(self.also_says(found.line, found.figure.to_string()))
+                    .with(self.of_data(found.figure.to_string()))
             })
             .collect()
     }
