@@ -658,3 +658,28 @@ fn published_stacks_come_out_of_their_graphs() {
     }
     assert!(compared >= 10, "{compared}");
 }
+
+#[test]
+fn no_output_takes_the_place_of_an_input() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = |name: &str| scratch.path().join(name).to_str().unwrap().to_owned();
+    let (one, other, link) = (path("one"), path("other"), path("link"));
+    fs::write(&one, "b;a 1\n").unwrap();
+    fs::write(&other, "b;a 2\n").unwrap();
+    std::os::unix::fs::symlink(&other, &link).unwrap();
+    for arguments in [
+        &["svg", &one, &other, "--output", &one][..],
+        &["diff", &one, &other, "--output", &other],
+        &["pprof", &one, "--output", &one],
+        &["svg", &one, &link, "--output", &other],
+    ] {
+        let output = fwdlab(&[&["flame"], arguments].concat()).output().unwrap();
+        let said = format!(
+            "error: --output: {} is one of the inputs; name another file\n",
+            arguments.last().unwrap()
+        );
+        assert_eq!(printed(&output), (Some(2), "", said.as_str()));
+    }
+    assert_eq!(fs::read_to_string(&one).unwrap(), "b;a 1\n");
+    assert_eq!(fs::read_to_string(&other).unwrap(), "b;a 2\n");
+}

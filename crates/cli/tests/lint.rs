@@ -295,6 +295,9 @@ fn what_is_known_does_not_count() {
         "{said}"
     );
     assert!(said.contains(&all_known), "{said}");
+    // Given twice, and a part of it beside, it is looked at once.
+    let twice = lint(&["archive/results/label", "archive", "--json"]);
+    assert_eq!(twice.stdout, printed.stdout);
     // One more, one less.
     fs::write(folder.join("on.pps"), "11\n21\n31\n").unwrap();
     fs::write(folder.join("default.pps"), "").unwrap();
