@@ -199,6 +199,7 @@ const NOISE: &[(&str, Noise)] = &[
     ("fd error", Noise::Complaint),
     ("getifaddrs ", Noise::Complaint),
     ("pkt_size (", Noise::Complaint),
+    ("ignored config: ", Noise::Complaint),
     ("missing ifname", Noise::Complaint),
     ("ifname too long ", Noise::Complaint),
     ("unrecognised function ", Noise::Complaint),

@@ -246,6 +246,7 @@ fn summaries_say_what_their_version_says() {
             Some(1.5),
             Some(2240.0),
         ),
+        // `tx_output` of `apps/pkt-gen/pkt-gen.c` says no more where there were no packets.
         ("Received nothing.\n", 0, None, None, None),
         ("Sent nothing.\n", 0, None, None, None),
     ] {
@@ -296,6 +297,15 @@ fn what_pkt_gen_and_others_say_besides_is_known() {
             Noise::Complaint,
         ),
         ("443.502090 main [3000] aborting", Noise::Complaint),
+        // netmap, `apps/pkt-gen/pkt-gen.c`: `main`, `parse_nmr_config`.
+        (
+            "443.502090 main [3146] pkt_size (9000) must be <= mtu (1500)",
+            Noise::Complaint,
+        ),
+        (
+            "443.502090 parse_nmr_config [560] ignored config: 7",
+            Noise::Complaint,
+        ),
         (
             "ring 0x7f1b cur     3 [buf   1234 flags 0x0000 len    60]",
             Noise::PacketDump,
