@@ -39,7 +39,8 @@ pub(crate) const USES: &[(&str, HostTesterKind)] = &[
 /// test all of their memory first.
 pub const REBOOT_S_MAX: RangeInclusive<u32> = 5..=7200;
 const REBOOT_S_MAX_DEFAULT: u32 = 600;
-/// pmc(3)'s own name for the cycles in which a CPU does not sleep, whatever its make.
+/// An alias for the cycles in which a CPU does not sleep (FreeBSD, `lib/libpmc/libpmc_pmu_util.c`): of
+/// `cpu_clk_unhalted.thread_p_any` on Intel's CPUs, of `ls_not_halted_cyc` on AMD's. A CPU without that event refuses it.
 const PMC_EVENT_DEFAULT: &str = "unhalted-cycles";
 
 /// Names of interfaces have at most so many bytes, on Linux and on FreeBSD (`IFNAMSIZ`, less the end mark).
@@ -332,7 +333,7 @@ fn pmc_event(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<String> {
     }
     reading
         .error(event.span(), format!("{text:?} is no event of pmcstat"))
-        .with_help("`pmcstat -L` lists them there; \"unhalted-cycles\" is any CPU's");
+        .with_help("`pmcstat -L` lists them there; it is \"cpu_clk_unhalted.core_p\" on an Atom");
     None
 }
 

@@ -327,7 +327,7 @@ fn dut_host() -> Value {
             ),
             "power_cycle": program("What cuts its power and gives it back, run on this machine."),
             "program": program_file(),
-            "pmc_event": line("Of FreeBSD: after what event pmcstat samples; unhalted-cycles without."),
+            "pmc_event": line("Of FreeBSD: after what event pmcstat samples; unhalted-cycles without, which not every CPU has."),
             "overwrite_other_slice": {
                 "description": "Whether images of nanobsd may take the place of what is on the other \
                                 slice of its disk, for good; only of FreeBSD.",

@@ -61,6 +61,7 @@ value() {
         kern.bootfile) echo "/boot/$(cat "$boot/kernel")/kernel" ;;
         kern.conftxt) printf 'options\tINET\noptions\tINET6\nident\tGENERIC\n' ;;
         hw.ncpu) echo 8 ;;
+        kern.smp.maxid) echo 7 ;;
         hw.model) echo 'Intel(R) Atom(TM) CPU  C2758  @ 2.40GHz' ;;
         kern.vm_guest) echo none ;;
         kern.timecounter.hardware) echo TSC ;;
@@ -202,15 +203,24 @@ case $asked in
         questions
         printf 'Id Refs Address                Size Name\n 1   14 0xffffffff80200000  2465d28 kernel\n' ;;
     'kldstat -q -m hwpmc') questions ;;
-    # Of two CPUs one forwards.
-    'pmcstat -n '*' -S unhalted-cycles -l '*' -O '*) changes; sleep "$6"; echo samples > "$8" ;;
-    'pmcstat -R '*' -z 32 -G '*)
+    # Of eight CPUs the second and the fourth forward, the first idles, and the others sleep. An Atom's events are those of
+    # lib/libpmc/pmu-events/arch/x86/silvermont: that of the alias `unhalted-cycles` (libpmc_pmu_util.c) is not there.
+    'pmcstat -L')
+        questions
+        printf '\tbr_inst_retired.all_branches\n\tcpu_clk_unhalted.core\n\tcpu_clk_unhalted.core_p\n' ;;
+    'pmcstat -n '*' -S cpu_clk_unhalted.core_p -l '*' -O '*) changes; sleep "$6"; echo samples > "$8" ;;
+    'pmcstat -n '*' -S '*)
+        changes
+        fail "ERROR: Cannot allocate system-mode pmc with specification \"$4\": Invalid argument" ;;
+    'pmcstat -R '*' -c '*' -z 32 -G '*)
         [ "$(cat "$2")" = samples ] || fail 'no log'
-        {
-            printf '@ CPU_CLK_UNHALTED.THREAD_P [300 samples]\n\n90.00%%  [270]      ip_tryforward @ /boot/kernel/kernel\n'
-            printf ' 100.0%%  [270]       ether_demux\n\n10.00%%  [30]       acpi_cpu_c1 @ /boot/kernel/kernel\n\n'
-            printf '@ CPU_CLK_UNHALTED.THREAD_P [7 samples]\n\n100.0%%  [7]        sched_idletd @ /boot/kernel/kernel\n\n'
-        } > "$6" ;;
+        echo 'CONVERSION STATISTICS:'
+        case $4 in
+            0) printf '@ cpu_clk_unhalted.core_p [7 samples]\n\n100.0%%  [7]        sched_idletd @ /boot/kernel/kernel\n\n' ;;
+            [13])
+                printf '@ cpu_clk_unhalted.core_p [150 samples]\n\n90.00%%  [135]      ip_tryforward @ /boot/kernel/kernel\n'
+                printf ' 100.0%%  [135]       ether_demux\n\n10.00%%  [15]       acpi_cpu_c1 @ /boot/kernel/kernel\n\n' ;;
+        esac > "$8" ;;
     'uname -v')
         questions
         [ "$(slice)" = 2 ] && revision=$(cat "$nanobsd/slice2/image") || revision=main-n277567

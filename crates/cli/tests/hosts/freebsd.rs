@@ -124,6 +124,12 @@ fn a_freebsd_dut_boots_for_every_trial_and_is_put_back() {
         let profile = &trial["profile"];
         assert_eq!(profile["samples"], 300, "{trial}");
         assert_eq!(profile["idle_samples"], 30, "{trial}");
+        let of_cpus = [1, 3].map(|cpu| serde_json::json!({ "cpu": cpu, "samples": 150 }));
+        assert_eq!(
+            profile["samples_by_cpu"],
+            serde_json::json!(of_cpus),
+            "{trial}"
+        );
         assert_eq!(profile["faults"], serde_json::json!([]), "{trial}");
         assert!(profile["pooled_pps"].as_f64() > Some(0.0), "{trial}");
     }
@@ -202,6 +208,8 @@ fn images_and_sets_are_booted_one_after_the_other_and_the_owners_system_comes_ba
     for expected in [
         "router: images: unproven on hardware",
         "its system is on ada0p3; images are written to ada0p4 by /usr/local/sbin/upgrade",
+        // The lab names no event, and the default is none of an Atom.
+        "pmc_event of [dut] may be one of: cpu_clk_unhalted.core cpu_clk_unhalted.core_p",
     ] {
         assert!(text(&doctor).contains(expected), "{}", text(&doctor));
     }

@@ -32,16 +32,22 @@ look() { sysctl -n kern.clockrate && sysctl -n kern.cp_times && counters \"$1\" 
 sleep \"$4\" && look \"$1\" \"$6\" && echo --- && sleep \"$5\" && look \"$1\" \"$6\"";
 
 /// Behind the wait: settle window and length in seconds, the event, and samples a second of a CPU at its nominal
-/// frequency. The log lies beside nothing else, and is gone when the script ends. It is only read when `pmcstat` has
-/// ended, and the graph only sent when it is written.
+/// frequency. Where `pmcstat` refuses the event, the script names those that the CPU has. The log lies beside nothing
+/// else, and is gone when the script ends. It is only read when `pmcstat` has ended, and a graph only sent when it is
+/// written: one a CPU, since the sections of a graph of all do not say whose they are (FreeBSD,
+/// `lib/libpmcstat/libpmcstat_logging.c`, `pmcstat_analyze_log`: with `-R`, `-c` leaves out the samples of other CPUs).
 const SAMPLE: &str = "\
-mhz=$(sysctl -n hw.clockrate) || exit 1; \
+mhz=$(sysctl -n hw.clockrate) && last=$(sysctl -n kern.smp.maxid) || exit 1; \
 folder=$(mktemp -d /tmp/fwdlab.XXXXXX) || exit 1; \
 trap 'rm -rf \"$folder\"' EXIT; trap 'exit 1' HUP INT TERM PIPE; \
 sleep \"$4\" || exit 1; \
-pmcstat -n $((mhz * 1000000 / $7)) -S \"$6\" -l \"$5\" -O \"$folder/log\" >&2 || exit 1; \
-pmcstat -R \"$folder/log\" -z 32 -G \"$folder/graph\" >&2 || exit 1; \
-cat \"$folder/graph\"";
+pmcstat -n $((mhz * 1000000 / $7)) -S \"$6\" -l \"$5\" -O \"$folder/log\" >&2 || { \
+echo \"if that CPU has no such event, pmc_event of [dut] may be one of:\" \
+$(pmcstat -L | grep -E 'clk_unhalted|not_halted|cpu_cycles') >&2; exit 1; }; \
+cpu=0; while [ \"$cpu\" -le \"$last\" ]; do \
+pmcstat -R \"$folder/log\" -c \"$cpu\" -z 32 -G \"$folder/graph\" >/dev/null || exit 1; \
+echo \"cpu $cpu\" && cat \"$folder/graph\" || exit 1; cpu=$((cpu + 1)); \
+done";
 
 /// How many looks for a load fit into a second, at most.
 const LOOKS_PER_SECOND: u64 = 20;
@@ -95,22 +101,29 @@ pub(super) fn sampled(
     frequency_hz: u32,
     length: Duration,
 ) -> Result<ProfileSlice, String> {
-    let graph = CallGraph::parse(text.as_bytes()).map_err(|error| error.to_string())?;
-    if graph.truncation(None).is_some() {
-        return Err("its call graph has fewer samples than it says".to_owned());
-    }
-    let event = graph.sections().first().map_or("", |section| section.event);
-    // A section is a CPU's.
+    let graphs = graphs(text).ok_or("it names no CPU whose samples it has")?;
+    let mut record = nothing_sampled(frequency_hz);
     let mut of_cpus = Vec::new();
-    for (cpu, section) in (0..).zip(sections(text)) {
-        let graph = CallGraph::parse(section.as_bytes()).map_err(|error| error.to_string())?;
+    // Of a CPU that slept all the time, pmcstat prints nothing.
+    let sampled = graphs
+        .into_iter()
+        .filter(|(_, graph)| !graph.trim().is_empty());
+    for (cpu, graph) in sampled {
+        let graph = CallGraph::parse(graph.as_bytes())
+            .map_err(|error| format!("its call graph of CPU {cpu}: {error}"))?;
+        if graph.truncation(None).is_some() {
+            return Err(format!(
+                "its call graph of CPU {cpu} has fewer samples than it says"
+            ));
+        }
+        if let Some(section) = graph.sections().first() {
+            section.event.clone_into(&mut record.event);
+        }
         of_cpus.push((cpu, graph.fold(FrameNames::Symbols).into_owned()));
     }
     leave_out_bystanders(&mut of_cpus, |(_, stacks)| {
         stacks.samples_through(is_forwarding)
     });
-    let mut record = nothing_sampled(frequency_hz);
-    event.clone_into(&mut record.event);
     record.time_s = length.as_secs_f64();
     let mut stacks = Folded::new();
     for (cpu, of_cpu) in of_cpus {
@@ -125,16 +138,14 @@ pub(super) fn sampled(
     Ok(ProfileSlice { record, stacks })
 }
 
-/// The parts of a call graph's text that are of one counter each.
-fn sections(text: &str) -> Vec<&str> {
-    let begins = text.match_indices('@').map(|(at, _)| at);
-    let begins = begins.filter(|&at| at == 0 || text.as_bytes()[at - 1] == b'\n');
-    let mut begins: Vec<usize> = begins.collect();
-    begins.push(text.len());
-    begins
-        .windows(2)
-        .map(|pair| &text[pair[0]..pair[1]])
-        .collect()
+/// The call graphs of a text by their CPUs, each behind a line `cpu 3`.
+fn graphs(text: &str) -> Option<Vec<(u32, &str)>> {
+    let parts = text.strip_prefix("cpu ")?.split("\ncpu ");
+    let graphs = parts.map(|part| {
+        let (cpu, graph) = part.split_once('\n').unwrap_or((part, ""));
+        Some((cpu.parse().ok()?, graph))
+    });
+    graphs.collect()
 }
 
 /// `kern.clockrate`, `kern.cp_times`, and what `netstat` says of the receiving and the sending interface.
@@ -231,45 +242,79 @@ mod tests {
         assert_eq!(watched(&first), None);
     }
 
-    const GRAPH: &str = "\
-@ CPU_CLK_UNHALTED.THREAD_P [120 samples]
+    /// What is sent of five CPUs: the first two and the fourth forward, the third sleeps, the last idles.
+    const GRAPHS: &str = "\
+cpu 0
+@ cpu_clk_unhalted.core_p [700 samples]
 
-83.33%  [100]      ip_tryforward @ /boot/kernel/kernel
- 100.0%  [100]       ether_demux
+100.0%  [700]      ip_tryforward @ /boot/kernel/kernel
+ 100.0%  [700]       ether_demux
 
-16.67%  [20]       acpi_cpu_c1 @ /boot/kernel/kernel
+cpu 1
+@ cpu_clk_unhalted.core_p [800 samples]
 
-@ CPU_CLK_UNHALTED.THREAD_P [30 samples]
+97.50%  [780]      ip_tryforward @ /boot/kernel/kernel
+ 100.0%  [780]       ether_demux
+
+02.50%  [20]       acpi_cpu_c1 @ /boot/kernel/kernel
+
+cpu 2
+cpu 3
+@ cpu_clk_unhalted.core_p [900 samples]
+
+100.0%  [900]      ip_tryforward @ /boot/kernel/kernel
+ 100.0%  [900]       ether_demux
+
+cpu 4
+@ cpu_clk_unhalted.core_p [30 samples]
 
 100.0%  [30]       sched_idletd @ /boot/kernel/kernel
 
 ";
 
+    // FreeBSD, `usr.sbin/pmcstat/pmcpl_callgraph.c`, `pmcstat_callgraph_print`: sections come in the order of the list
+    // that `pmcstat_pmcid_add` adds to at its head, those without samples are left out, and none says its CPU.
     #[test]
-    fn the_cpus_that_forward_are_the_profile() {
-        let slice = sampled(GRAPH, 997, Duration::from_secs(2)).unwrap();
-        assert_eq!(slice.record.event, "CPU_CLK_UNHALTED.THREAD_P");
-        assert_eq!(slice.record.samples, 120);
+    fn samples_are_those_of_the_cpus_that_forward_and_bear_their_numbers() {
+        let slice = sampled(GRAPHS, 997, Duration::from_secs(2)).unwrap();
+        assert_eq!(slice.record.event, "cpu_clk_unhalted.core_p");
+        assert_eq!(
+            (slice.record.samples, slice.record.idle_samples),
+            (2400, 20)
+        );
+        let of_cpu = |(cpu, samples)| CpuSamples { cpu, samples };
         assert_eq!(
             slice.record.samples_by_cpu,
-            [CpuSamples {
-                cpu: 0,
-                samples: 120
-            }]
+            [(0, 700), (1, 800), (3, 900)].map(of_cpu)
         );
+        let stacks = slice.stacks.merged().to_string();
         assert!(
-            slice
-                .stacks
-                .to_string()
-                .contains("ether_demux;ip_tryforward 100")
+            stacks.contains("ether_demux;ip_tryforward 2380"),
+            "{stacks}"
         );
     }
 
     #[test]
+    fn cpus_that_slept_have_no_samples_and_a_text_without_cpus_is_refused() {
+        let slice = sampled("cpu 0\ncpu 1", 997, Duration::from_secs(2)).unwrap();
+        assert_eq!(
+            (slice.record.samples, slice.record.samples_by_cpu),
+            (0, vec![])
+        );
+        for text in ["", "@ CYCLES [1 samples]\n", "cpu x\n"] {
+            let why = sampled(text, 997, Duration::from_secs(2)).err();
+            assert_eq!(why.as_deref(), Some("it names no CPU whose samples it has"));
+        }
+    }
+
+    #[test]
     fn a_graph_that_is_cut_is_refused() {
-        let cut = GRAPH.replace("[20] ", "[7] ");
+        let cut = GRAPHS.replace("[20] ", "[7] ");
         let why = sampled(&cut, 997, Duration::from_secs(2)).unwrap_err();
-        assert!(why.contains("fewer samples"), "{why}");
+        assert_eq!(
+            why,
+            "its call graph of CPU 1 has fewer samples than it says"
+        );
     }
 
     #[test]
@@ -297,7 +342,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_a_graph_or_an_error(text in "([0-9]{0,3}|@|%|  |\\[|\\]| samples|\\n|\\PC){0,60}") {
+        fn any_text_is_a_graph_or_an_error(text in "cpu 0\n([0-9]{0,3}|@|%|  |\\[|\\]| samples|cpu |\\n|\\PC){0,60}") {
             let _ = sampled(&text, 997, Duration::from_secs(1));
         }
     }
