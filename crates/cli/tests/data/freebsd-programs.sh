@@ -282,14 +282,23 @@ case $asked in
         is_on pf && echo 'Status: Enabled for 0 days 00:00:05' || echo 'Status: Disabled for 0 days 00:00:05' ;;
     'pfctl -s rules') questions; filter; rules pf ;;
     'pfctl -s nat' | 'pfctl -s Tables' | 'pfctl -s Anchors' | 'pfctl -v -s Interfaces') questions; filter ;;
-    'pfctl -q -m -f -') changes; filter; cat > "$boot/pf.rules" ;;
+    'pfctl -q -m -o none -f -') changes; filter; cat > "$boot/pf.rules" ;;
     'pfctl -q -e') changes; filter; ! is_on pf || fail 'pf already enabled'; touch "$boot/pf.on" ;;
     'pfctl -q -d') changes; filter; is_on pf || fail 'pf not enabled'; rm "$boot/pf.on" ;;
     'ipfw list') questions; filter; rules ipfw; echo '65535 allow ip from any to any' ;;
     'ipfw -q /dev/stdin')
         changes
         filter
-        sed -n -e 's/^add \([0-9]*\) /000\1 /p' > "$boot/ipfw.rules" ;;
+        : > "$boot/ipfw.rules"
+        # sbin/ipfw/main.c, ipfw_main: what is no command ends it.
+        while read -r word rest; do
+            case "$word $rest" in
+                'add '[0-9]*) echo "000$rest" >> "$boot/ipfw.rules" ;;
+                'add '*) fail "invalid action" ;;
+                '-f flush' | 'table '*) ;;
+                *) fail "bad command \`$word'" ;;
+            esac
+        done ;;
     'ipf -V')
         questions
         filter

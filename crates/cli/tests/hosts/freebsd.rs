@@ -278,7 +278,10 @@ fn kernels_and_packet_filters_are_set_and_put_back_on_an_older_system() {
     fs::write(kernel.join("kernel"), "").unwrap();
     for (file, rules) in [
         ("pf.conf", "pass quick all\n"),
-        ("ipfw.rules", "# all\nadd 100 allow ip from any to any\n"),
+        (
+            "ipfw.rules",
+            "# all\ntable 1 create or-flush\nadd 100 allow ip from any to any\n",
+        ),
         ("ipf.rules", "pass in quick all\n"),
     ] {
         fs::write(rig.path(file), rules).unwrap();

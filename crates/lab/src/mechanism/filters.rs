@@ -17,6 +17,30 @@ const IPFW_SWITCHES: [&str; 2] = ["net.inet.ip.fw.enable", "net.inet6.ip6.fw.ena
 /// The rule that ipfw always has, and that nobody can add.
 const IPFW_LAST_RULE: &str = "65535";
 
+/// With what a line of ipfw begins that is no rule without its `add` (FreeBSD, `sbin/ipfw/main.c`, `ipfw_main`).
+const IPFW_COMMANDS: [&str; 12] = [
+    "add", "delete", "disable", "enable", "flush", "internal", "list", "print", "resetlog", "show",
+    "table", "zero",
+];
+/// With what such a line begins, and a rule too: `pipe 1 config bw 1Gbit/s`, and `pipe 1 ip from any to any`.
+const IPFW_OBJECTS: [&str; 10] = [
+    "flowset",
+    "nat",
+    "nat64clat",
+    "nat64lsn",
+    "nat64stl",
+    "nptv6",
+    "pipe",
+    "queue",
+    "sched",
+    "set",
+];
+/// What stands behind an object, or behind its name, where the line is no rule.
+const IPFW_VERBS: [&str; 15] = [
+    "config", "create", "delete", "destroy", "disable", "enable", "flush", "list", "move", "print",
+    "resetlog", "show", "stats", "swap", "zero",
+];
+
 /// Whether ipfw lets through what no rule is about.
 const IPFW_DEFAULT: &str = "net.inet.ip.fw.default_to_accept";
 
@@ -155,9 +179,9 @@ fn script(filter: PacketFilter, text: &str) -> String {
         PacketFilter::Ipfw => {
             let lines = text.lines().map(str::trim);
             let rules = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-            let rules = rules.map(|rule| match rule.strip_prefix("add ") {
-                Some(_) => format!("{rule}\n"),
-                None => format!("add {rule}\n"),
+            let rules = rules.map(|rule| match is_ipfw_command(rule) {
+                true => format!("{rule}\n"),
+                false => format!("add {rule}\n"),
             });
             std::iter::once("-f flush\n".to_owned())
                 .chain(rules)
@@ -166,17 +190,32 @@ fn script(filter: PacketFilter, text: &str) -> String {
     }
 }
 
+/// Whether ipfw takes a line as it is; else it is a rule without `add`.
+fn is_ipfw_command(line: &str) -> bool {
+    let mut words = line.split_whitespace().peekable();
+    // `100 add …` is `add 100 …` to it.
+    words.next_if(|word| word.starts_with(|first: char| first.is_ascii_digit()));
+    words.next().is_some_and(|first| {
+        first.starts_with('-')
+            || IPFW_COMMANDS.contains(&first)
+            || IPFW_OBJECTS.contains(&first) && words.take(2).any(|word| IPFW_VERBS.contains(&word))
+    })
+}
+
 /// The command that sets a filter to rules on its standard input, and switches it on or off; doing it twice is the
 /// same as doing it once.
 fn command(filter: PacketFilter, is_enabled: bool) -> Vec<String> {
     // A filter that is off cannot cut the connection while its rules are replaced. pf's and IP Filter's are
-    // replaced at once, ipfw's one by one. With `-m` pf keeps its options, but for skipped interfaces: they are not among the rules that it lists.
+    // replaced at once, ipfw's one by one. With `-m` pf keeps its options, but for skipped interfaces: they are not among
+    // the rules that it lists. With `-o none` it keeps the rules as they are written: else it takes out doubles, sorts
+    // them, and folds six that differ in an address into one with a table of a random name (FreeBSD,
+    // `sbin/pfctl/pfctl_optimize.c`).
     let script = match (filter, is_enabled) {
         (PacketFilter::Pf, true) => {
-            "pfctl -q -m -f - && { pfctl -q -e || pfctl -s info | grep -q '^Status: Enabled'; }"
+            "pfctl -q -m -o none -f - && { pfctl -q -e || pfctl -s info | grep -q '^Status: Enabled'; }"
         }
         (PacketFilter::Pf, false) => {
-            "{ pfctl -q -d || pfctl -s info | grep -q '^Status: Disabled'; } && pfctl -q -m -f -"
+            "{ pfctl -q -d || pfctl -s info | grep -q '^Status: Disabled'; } && pfctl -q -m -o none -f -"
         }
         (PacketFilter::Ipfw, true) => {
             "sysctl \"$0=0\" \"$1=0\" && ipfw -q /dev/stdin && sysctl \"$0=1\" \"$1=1\""
@@ -210,7 +249,8 @@ fn prove_that_rules_are_all(answers: &Answers) -> Result<(), LabError> {
         if !answers.needed(&owned(&words))?.is_empty() {
             return Err(answers.wrong(format!(
                 "its pf has {what} of its own, which could not be put back; take them out with \
-                 `pfctl -F all`, or measure with a pf that has none"
+                 `pfctl -F all`, or measure with a pf that has none (a table __automatic_... is made by pfctl, \
+                 of alike rules that are loaded without its `-o none`)"
             )));
         }
     }
@@ -385,6 +425,41 @@ mod tests {
         );
         assert_eq!(script(PacketFilter::Ipfw, ""), "-f flush\n");
         assert_eq!(script(PacketFilter::Pf, text), text);
+    }
+
+    // FreeBSD, `sbin/ipfw/main.c`, `ipfw_main`: the words that it compares the first of a line with.
+    #[test]
+    fn ipfw_gets_its_commands_as_they_are() {
+        for command in [
+            "-q add 100 allow ip from any to any",
+            "100 add allow ip from any to any",
+            "table 1 add 198.18.0.0/16",
+            "nat 1 config if ix0",
+            "nat64lsn NAT64 create prefix4 192.0.2.0/24",
+            "pipe 1 config bw 1Gbit/s",
+            "pipe config 1 bw 1Gbit/s",
+            "queue 2 config pipe 1",
+            "sched flush",
+            "set disable 5",
+            "set 5 delete",
+            "disable one_pass",
+            "delete 100",
+        ] {
+            let expected = format!("-f flush\n{command}\n");
+            assert_eq!(script(PacketFilter::Ipfw, command), expected);
+        }
+        for rule in [
+            "allow ip from any to any",
+            "100 pipe 1 ip from any to any",
+            "nat 1 ip from any to any",
+            "nptv6 NPT ip6 from any to any",
+            "queue 2 ip from any to any",
+            "set 5 allow ip from any to any",
+            "check-state",
+        ] {
+            let expected = format!("-f flush\nadd {rule}\n");
+            assert_eq!(script(PacketFilter::Ipfw, rule), expected);
+        }
     }
 
     #[test]

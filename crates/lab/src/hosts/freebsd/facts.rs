@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::text::{
     boot_time_s, interface, kernel_environment, modules, static_neighbours, static_routes, sysctls,
+    without_random_names,
 };
 use crate::LabError;
 use crate::hosts::boot::BootId;
@@ -123,7 +124,7 @@ pub(super) fn facts(
     }
     for name in ["pf nat", "pf rules", "ipfw rules", "ipf rules"] {
         if let Some(text) = next() {
-            facts.insert(name.to_owned(), text.trim().to_owned());
+            facts.insert(name.to_owned(), without_random_names(text.trim()));
         }
     }
     Ok((boot.map(BootId::BeganAt), facts))

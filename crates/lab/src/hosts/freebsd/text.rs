@@ -307,6 +307,18 @@ pub(super) fn queue_drops(protocol: &str, text: &str) -> u64 {
     drops.fold(0, u64::saturating_add)
 }
 
+/// Rules of pf without what each load of them changes: the number in the name of a table that pfctl makes of alike rules,
+/// `__automatic_1f2e3d_0` (FreeBSD, `sbin/pfctl/pfctl_optimize.c`, `pf_opt_create_table`).
+pub(super) fn without_random_names(rules: &str) -> String {
+    const BEGIN: &str = "__automatic_";
+    let mut parts = rules.split(BEGIN);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |shown, part| {
+        let behind = part.trim_start_matches(|digit: char| digit.is_ascii_hexdigit());
+        shown + BEGIN + "*" + behind
+    })
+}
+
 /// Whether a kernel was built with `options RSS`, by its configuration.
 pub(super) fn has_rss(configuration: &str) -> bool {
     configuration.lines().any(|line| {
@@ -320,6 +332,21 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    // FreeBSD, `sbin/pfctl/pfctl_optimize.c`, `pf_opt_create_table`: "%s%x_%d" of a prefix, arc4random() and a count.
+    #[test]
+    fn tables_that_pfctl_makes_have_a_name_that_stays() {
+        let rules = |random: &str| {
+            format!(
+                "block drop in from <__automatic_{random}_0> to any\n\
+                 pass in from <clients> to <__automatic_{random}_1>"
+            )
+        };
+        let shown = without_random_names(&rules("9f3c01ab"));
+        assert_eq!(shown, rules("*"));
+        assert_eq!(without_random_names(&rules("1")), shown);
+        assert_eq!(without_random_names("pass all"), "pass all");
+    }
 
     const IX0: &str = "\
 ix0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu 1500
