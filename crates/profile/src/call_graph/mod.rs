@@ -17,8 +17,8 @@ use crate::{EventSamples, NoSuchEvent};
 
 /// A call graph of FreeBSD's pmcstat: where the program counter was, and who had called that.
 ///
-/// It is a list of sections, one for each counter; on a machine of several CPUs that is one for each
-/// CPU. A section is a list of trees. Each has the function at its root in which samples were taken,
+/// It is a list of sections, one for each counter that has samples, the last allocated first. A counter
+/// is of a CPU, or of several, and its section does not say of which. A section is a list of trees. Each has the function at its root in which samples were taken,
 /// and the callers of a function one deeper than it:
 ///
 /// ```text
