@@ -5,7 +5,8 @@
 #![no_main]
 
 use fwdlab_netbenches::readme::facts::{
-    label_contradictions, link_contradictions, mask_contradictions, title_contradiction,
+    TabledDataset, cards, commits, label_contradictions, link_contradictions, mask_contradictions,
+    misprinted_cells, statements, table_contradictions, title_contradiction, turned_words,
     unsupported_claims,
 };
 use fwdlab_netbenches::readme::{Candidate, DatasetIndex, Printing, PublishedReadme};
@@ -40,7 +41,20 @@ fuzz_target!(|input: &[u8]| {
     for claim in &readme.claims {
         assert!(claim.low <= claim.high && (1..=lines).contains(&claim.line));
     }
-    let _ = link_contradictions(&readme);
+    for line in &readme.lab {
+        let _ = (statements(line), cards(&line.text), commits(&line.text));
+    }
+    let datasets = ["a", "b"].map(|name| TabledDataset {
+        name: Some(name),
+        levels: values.clone(),
+        values: &values,
+    });
+    for cell in misprinted_cells(&readme, &datasets) {
+        assert!((1..=lines).contains(&cell.line));
+    }
+    let _ = table_contradictions(&readme);
+    let _ = turned_words(&readme);
+    let _ = link_contradictions(&readme, &["a.pps"]);
     let _ = mask_contradictions(&readme);
     let _ = title_contradiction(&readme, place, &["a_off.inet4.pps"]);
     let _ = unsupported_claims(&readme);
