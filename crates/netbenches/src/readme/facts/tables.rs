@@ -72,9 +72,16 @@ pub fn misprinted_cells(
     known.extend(Figures::of_blocks(readme).rates);
     known.retain(|figure| figure.is_finite());
     known.sort_by(f64::total_cmp);
+    let mut by_name: ByName<'_> = HashMap::new();
+    for dataset in datasets {
+        if let Some(name) = dataset.name {
+            let of_name = by_name.entry(name.to_ascii_lowercase()).or_default();
+            of_name.push(dataset);
+        }
+    }
     let mut found: Vec<MisprintedCell> = Vec::new();
     for table in &readme.tables {
-        let shown = Shown::new(table, datasets, &known);
+        let shown = Shown::new(table, &by_name, &known);
         let mut of_table = shown.misprinted_in_named_rows();
         of_table.extend(shown.misprinted_changes());
         of_table.extend(shown.misprinted_in_columns());
@@ -87,22 +94,25 @@ pub fn misprinted_cells(
     found
 }
 
+/// Datasets by their names in small letters.
+type ByName<'a> = HashMap<String, Vec<&'a TabledDataset<'a>>>;
+
 /// A table and what it may show.
 struct Shown<'a> {
     table: &'a Table,
-    datasets: &'a [TabledDataset<'a>],
+    by_name: &'a ByName<'a>,
     /// How many packets one of a column's numbers is, by its heading.
     factors: Vec<f64>,
     known: &'a [f64],
 }
 
 impl<'a> Shown<'a> {
-    fn new(table: &'a Table, datasets: &'a [TabledDataset<'a>], known: &'a [f64]) -> Self {
+    fn new(table: &'a Table, by_name: &'a ByName<'a>, known: &'a [f64]) -> Self {
         let heading = table.rows.first();
         let headings = heading.map_or(&[][..], |row| &row.cells);
         Self {
             table,
-            datasets,
+            by_name,
             factors: headings.iter().map(|heading| factor(heading)).collect(),
             known,
         }
@@ -123,11 +133,8 @@ impl<'a> Shown<'a> {
         });
         let mut names: Vec<String> = families.map(|family| format!("{name}.{family}")).collect();
         names.push(name);
-        let has_name = |dataset: &&TabledDataset<'_>| {
-            let own = dataset.name.unwrap_or_default();
-            names.iter().any(|name| own.eq_ignore_ascii_case(name))
-        };
-        let mut of_name = self.datasets.iter().filter(has_name);
+        let of_name = names.iter().filter_map(|name| self.by_name.get(name));
+        let mut of_name = of_name.flatten().copied();
         of_name.next().filter(|_| of_name.next().is_none())
     }
 
