@@ -60,6 +60,17 @@ const OTHER_SUBJECTS: &[&str] = &[
 /// claim is looked at as well, but has to be a figure of theirs but for one digit.
 pub fn unsupported_claims(readme: &PublishedReadme) -> Vec<UnsupportedClaim> {
     let mut found = Vec::new();
+    for table in &readme.tables {
+        unsupported_changes(table, &mut found);
+    }
+    if !readme.claims.is_empty() {
+        unsupported_in_prose(readme, &mut found);
+    }
+    found.sort_by_key(|found| found.claim.line);
+    found
+}
+
+fn unsupported_in_prose(readme: &PublishedReadme, found: &mut Vec<UnsupportedClaim>) {
     let beside = lines_beside_blocks(readme);
     let comparisons: Vec<Option<Figures>> =
         readme.blocks.iter().map(Figures::of_comparison).collect();
@@ -94,11 +105,6 @@ pub fn unsupported_claims(readme: &PublishedReadme) -> Vec<UnsupportedClaim> {
             });
         }
     }
-    for table in &readme.tables {
-        unsupported_changes(table, &mut found);
-    }
-    found.sort_by_key(|found| found.claim.line);
-    found
 }
 
 fn speaks_of_other(text: &str) -> bool {
@@ -152,6 +158,7 @@ const BESIDE_DIGITS_MIN: usize = 3;
 const ELSEWHERE_DIGITS_MIN: usize = 4;
 /// Of all numbers of so many digits, no more than this part may be near a figure away from a block.
 const CHANCE_MAX: f64 = 0.05;
+
 /// Whether two numbers, rounded to the digits of the first, differ in one digit alone.
 pub(super) fn is_misprint(number: f64, resolution: f64, figure: f64) -> bool {
     // What is written with decimals has a digit before the point: 0.3 is 9.3 but for one.
