@@ -20,6 +20,12 @@ const UNITS: [&str; 8] = [
     "packets/s",
 ];
 
+/// What the rows of a summary are called, which other programs write below the observations.
+const SUMMARIES: [&str; 14] = [
+    "average", "avg", "geomean", "max", "maximum", "mean", "median", "min", "minimum", "sd", "std",
+    "stddev", "sum", "total",
+];
+
 /// Which column of a file holds the observations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Column {
@@ -158,6 +164,31 @@ pub enum ObservationsError {
         /// The unit.
         unit: String,
     },
+    /// Its heading says that a column holds something else than rates of packets.
+    #[error(
+        "line {line}: the column {heading:?} holds no packets per second; --column chooses another one, and `fwdlab ministat` \
+         compares numbers of any unit"
+    )]
+    NoRate {
+        /// The line of the headings, from 1.
+        line: usize,
+        /// The heading.
+        heading: String,
+    },
+    /// The numbers are those of the rows, which say nothing of what was measured.
+    #[error("column {column} counts the rows; --column chooses another one")]
+    Counter {
+        /// The column, from 1.
+        column: usize,
+    },
+    /// A row below the observations sums them up.
+    #[error("line {line}: the row {text:?} sums up others, and is no observation; leave it out")]
+    Summary {
+        /// The line, from 1.
+        line: usize,
+        /// What the row is called.
+        text: String,
+    },
     /// There is no row but headings.
     #[error("no number in it; give a file of observations")]
     None,
@@ -172,7 +203,7 @@ fn columns_called(number: usize) -> String {
 
 /// The numbers in a column of a file, in order.
 ///
-/// Shape: one or more. Lines that begin with `#` are comments, and so is what follows a column that does where runs
+/// Shape: one or more, in the unit of the file; under a heading with a unit (`kpps`, `Mpps`) in packets per second. Lines that begin with `#` are comments, and so is what follows a column that does where runs
 /// separate columns. The first row is headings where the column is named; in CSV also where it is a word.
 ///
 /// # Errors
@@ -239,6 +270,15 @@ enum Ambiguous {
     Comma,
 }
 
+impl Ambiguous {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Blanks => " ",
+            Self::Comma => ",",
+        }
+    }
+}
+
 /// `ambiguous` is of a separator that nobody named.
 fn observations(
     mut rows: impl Iterator<Item = Result<Row, TextError>>,
@@ -256,8 +296,17 @@ fn observations(
     let need = first.cells.len();
     // Headings say that there are columns, and so does who asks for another one than the first.
     let ambiguous = ambiguous.filter(|_| !has_headings && column == 1);
-    let mut observations = Vec::new();
+    let mut observations: Vec<Observation> = Vec::new();
     let skipped = usize::from(has_headings);
+    let factor = match first.cells.get(column.wrapping_sub(1)) {
+        Some(heading) if has_headings => {
+            unit_of(heading).ok_or_else(|| ObservationsError::NoRate {
+                line: first.line,
+                heading: shown(heading.trim()),
+            })?
+        }
+        _ => 1.0,
+    };
     for row in head.into_iter().map(Ok).chain(rows).skip(skipped) {
         let row = row?;
         let (line, have) = (row.line, row.cells.len());
@@ -265,10 +314,12 @@ fn observations(
             return Err(TextFault::Cells { need, have }.at(line).into());
         }
         if ambiguous.is_some_and(|separator| is_one_number(&row, separator)) {
-            let text = shown(&row.cells.iter().collect::<Vec<_>>().join(" "));
+            let between = ambiguous.map_or(" ", Ambiguous::as_str);
+            let text = row.cells.iter().collect::<Vec<_>>().join(between);
+            let text = shown(text.trim());
             return Err(ObservationsError::OneNumber { line, text });
         }
-        let value = value_of(&row, column)?;
+        let value = value_of(&row, column, factor)?;
         if let Some(unit) = unit_behind(&row, column) {
             return Err(ObservationsError::Unit {
                 line,
@@ -276,12 +327,68 @@ fn observations(
                 unit: shown(unit),
             });
         }
+        if let Some(summary) = row
+            .cells
+            .iter()
+            .map(str::trim)
+            .find(|cell| is_summary(cell))
+        {
+            let text = summary.to_owned();
+            return Err(ObservationsError::Summary { line, text });
+        }
         observations.push(Observation { value, line });
     }
     if observations.is_empty() {
         return Err(ObservationsError::None);
     }
+    if need > 1 && counts_rows(&observations) {
+        return Err(ObservationsError::Counter { column });
+    }
     Ok(observations)
+}
+
+/// How many packets per second one of the unit in a heading is; 1 where it names none, and none where it is of something
+/// else: `rate (Mpps)`, `ns/packet`.
+fn unit_of(heading: &str) -> Option<f64> {
+    let heading = heading.to_lowercase();
+    let words = || heading.split(|character: char| !character.is_alphanumeric());
+    let rate = words().find_map(|word| match word {
+        "pps" => Some(1.0),
+        "kpps" => Some(1e3),
+        "mpps" => Some(1e6),
+        "gpps" => Some(1e9),
+        _ => None,
+    });
+    let is_other = |word: &str| {
+        matches!(
+            word,
+            "ns" | "us"
+                | "\u{b5}s"
+                | "\u{3bc}s"
+                | "ms"
+                | "nsec"
+                | "usec"
+                | "msec"
+                | "latency"
+                | "cycles"
+        ) || (word.ends_with("bps") || word.ends_with("bit")) && word.len() <= 4
+    };
+    match rate {
+        None if words().any(is_other) => None,
+        rate => Some(rate.unwrap_or(1.0)),
+    }
+}
+
+fn is_summary(cell: &str) -> bool {
+    SUMMARIES
+        .iter()
+        .any(|summary| cell.eq_ignore_ascii_case(summary))
+}
+
+/// Whether each observation of three or more is the one before it and 1.
+fn counts_rows(observations: &[Observation]) -> bool {
+    let next = |pair: &[Observation]| pair[1].value == pair[0].value + 1.0;
+    observations.len() > 2 && observations.windows(2).all(next)
 }
 
 fn column_named(headings: &Row, name: &str) -> Result<usize, ObservationsError> {
@@ -374,15 +481,21 @@ fn unit_behind(row: &Row, column: usize) -> Option<&str> {
     is_unit.then_some(cell)
 }
 
-fn value_of(row: &Row, column: usize) -> Result<f64, ObservationsError> {
+/// `factor` is what one of the file's unit is in that of the answer.
+fn value_of(row: &Row, column: usize, factor: f64) -> Result<f64, ObservationsError> {
     let (line, have) = (row.line, row.cells.len());
     let cell = column.checked_sub(1).and_then(|at| row.cells.get(at));
     let cell = cell.map(str::trim);
     let cell = cell.ok_or(ObservationsError::NoCell { line, column, have })?;
-    if let Some(value) = number(cell).filter(|value| *value > 0.0 && value.is_finite()) {
+    let text = shown(cell);
+    // As the lower digits of `1 012 033` are, where blanks separate thousands.
+    if matches!(cell.as_bytes(), [b'0', b'0'..=b'9', ..]) {
+        return Err(ObservationsError::NotANumber { line, column, text });
+    }
+    let value = number(cell).map(|value| value * factor);
+    if let Some(value) = value.filter(|value| *value > 0.0 && value.is_finite()) {
         return Ok(value);
     }
-    let text = shown(cell);
     Err(match number(cell) {
         Some(_) => ObservationsError::NotPositive { line, column, text },
         None if cell.is_empty() => ObservationsError::Empty { line, column },
@@ -448,7 +561,13 @@ mod tests {
             ("a,7\nb,8\n", "2", Csv, "[7.0, 8.0]"),
             ("1,7\n2,8\n", "2", Csv, "[7.0, 8.0]"),
             ("1,020\n1,021\n", "1", One(b','), "[1.0, 1.0]"),
-            ("1,020\n1,021\n", "2", Csv, "[20.0, 21.0]"),
+            ("1,20\n1,21\n", "2", Csv, "[20.0, 21.0]"),
+            ("n,Mpps\n1,1.5\n2,0.75\n", "2", Csv, "[1500000.0, 750000.0]"),
+            ("rate (kpps)\n950\n", "1", Csv, "[950000.0]"),
+            ("ns pps_out\n1 950\n", "pps_out", Blanks, "[950.0]"),
+            ("n,max\n1,950\n", "max", Csv, "[950.0]"),
+            ("1,7\n2,7\n3,7\n", "2", Csv, "[7.0, 7.0, 7.0]"),
+            ("1\n2\n3\n", "1", Blanks, "[1.0, 2.0, 3.0]"),
             ("a|7\nb|8\n", "2", One(b'|'), "[7.0, 8.0]"),
             ("1.5 300\n1020 300 Mon\n", "1", Blanks, "[1.5, 1020.0]"),
         ] {
@@ -493,6 +612,15 @@ mod tests {
             ("pps\n-1e3\n", "1", Csv),
             ("nan\n1\n", "1", Csv),
             ("1\n1e999\n", "1", Blanks),
+            ("1 012 033\n", "2", Blanks),
+            ("run,latency_ns\n1,950\n", "2", Csv),
+            ("run,ns/packet\n1,950\n", "2", Csv),
+            ("run,Gbit/s\n1,9.5\n", "2", Csv),
+            ("run,Mbps\n1,9.5\n", "Mbps", Csv),
+            ("run,pps\n1,950\n2,951\n3,960\n", "1", Csv),
+            ("6 950\n7 951\n8 960\n", "1", Blanks),
+            ("run,pps\n1,950\n2,952\nMean,951\n", "2", Csv),
+            ("r1 950\nr2 952\nstddev 1.4\n", "2", Blanks),
             ("# none\n", "1", Blanks),
             ("pps\n", "1", Csv),
             ("", "pps", Csv),

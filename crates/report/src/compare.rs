@@ -115,7 +115,7 @@ impl Basis {
                 "Independent observations, compared by Welch's t of their logarithms"
             }
             Self::Pairs => {
-                "Pairs: line by line, compared by the exact signed-rank test of their log ratios"
+                "Pairs: each line is a block, compared by the exact signed-rank test of their log ratios"
             }
             Self::Blocks => {
                 "Blocks of one experiment, compared by the exact signed-rank test of their effects"
