@@ -96,7 +96,7 @@ impl ForeignForm {
             Some(Self::Bcc)
         } else if is_share(line) || line.starts_with(b"# Overhead") {
             Some(Self::PerfReport)
-        } else if is_of_other_fields(line) {
+        } else if is_of_other_fields(line) || is_of_task_alone(line) {
             Some(Self::PerfFields)
         } else {
             None
@@ -113,6 +113,16 @@ fn is_map(line: &[u8]) -> bool {
         .iter()
         .position(|&byte| !byte.is_ascii_alphanumeric() && byte != b'_');
     end.is_some_and(|end| matches!(name[end], b'[' | b':'))
+}
+
+/// `      sh 18409 ` or `sh 18409/18410 `: a sample's line without its event, which ends in a blank.
+fn is_of_task_alone(line: &[u8]) -> bool {
+    let Some(task) = line.strip_suffix(b" ") else {
+        return false;
+    };
+    let ids = task.rsplit(|&byte| byte == b' ').next().unwrap_or_default();
+    let is_id = |id: &[u8]| !id.is_empty() && id.iter().all(u8::is_ascii_digit);
+    ids.len() < task.trim_ascii().len() && ids.splitn(2, |&byte| byte == b'/').all(is_id)
 }
 
 /// `  20.45%  sh  libc.so.6  [.] read`, or `6.82% read`; a frame of pmcstat has its samples in brackets there.
@@ -171,6 +181,11 @@ mod tests {
                 "      sh 18409      page-faults: \n      sh 18409      page-faults: \n",
                 ForeignForm::PerfFields,
             ),
+            (
+                "      sh 18409 \n      ls 18410 \n",
+                ForeignForm::PerfFields,
+            ),
+            ("my app 18409/18410 \n\thot\n", ForeignForm::PerfFields),
         ] {
             assert_eq!(
                 ForeignForm::of_text(text.as_bytes()),

@@ -78,6 +78,14 @@ pub(super) fn diff(arguments: &DiffArguments) -> anyhow::Result<Code> {
             return Err(WrongArguments(text).into());
         }
     }
+    let is_flat = [0, 1].map(|number| is_flat(&profiles[number]));
+    if is_flat[0] != is_flat[1] {
+        tell(&format!(
+            "{}: no stack in it has callers, as perf record without -g writes them; the other one's have: compare what \
+             functions cost themselves, and not with callees",
+            shown(paths[usize::from(is_flat[1])])
+        ));
+    }
     let unit = match arguments.ns_per_packet {
         Some(_) => CostUnit::NsPerPacket,
         None => CostUnit::Percent,
@@ -117,6 +125,12 @@ pub(super) fn diff(arguments: &DiffArguments) -> anyhow::Result<Code> {
     }
     let is_partial = profiles.iter().any(|profile| profile.missing.is_some());
     Ok(if is_partial { GOAL_MISSED } else { code })
+}
+
+/// Whether stacks are functions alone, with the program that they ran in at most.
+fn is_flat(profile: &Profile) -> bool {
+    let mut stacks = profile.folded.stacks();
+    stacks.all(|stack| stack.frames().len() <= 2)
 }
 
 /// What people read: the frames that are shown to differ, those by their own cost first.
