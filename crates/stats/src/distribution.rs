@@ -83,7 +83,9 @@ pub fn noncentral_t_upper_tail(t: f64, degrees_of_freedom: f64, noncentrality: f
     if degrees_of_freedom.is_infinite() {
         return normal_upper_tail(t - noncentrality);
     }
-    if noncentrality.is_infinite() && t.is_finite() {
+    // Neither Z nor S is ever so far from 0 and 1: S has a normal's tail.
+    let largest = 1.0 + NORMAL_MAX / degrees_of_freedom.sqrt();
+    if noncentrality.abs() > t.abs() * largest + NORMAL_MAX {
         return if noncentrality > 0.0 { 1.0 } else { 0.0 };
     }
     let step = deviation_step(degrees_of_freedom, noncentrality);
@@ -155,6 +157,9 @@ pub(crate) fn two_one_sided_probability(
 
 /// Standard errors beyond which a bound is out of sight.
 const BOUND_MAX: f64 = 1e4;
+
+/// A normal's tail beyond this is 0 to the smallest number.
+const NORMAL_MAX: f64 = 40.0;
 
 /// Densities of ln S below this are nothing beside any probability that matters.
 const DENSITY_MIN: f64 = 1e-30;
@@ -367,6 +372,19 @@ mod tests {
 
     fn number(value: &Value) -> f64 {
         value.as_f64().unwrap()
+    }
+
+    #[test]
+    fn what_is_far_above_the_noise_is_certain() {
+        for degrees_of_freedom in [1.0, 8.0, 1e6] {
+            for noncentrality in [1e3, 1e6, 1e300, f64::INFINITY] {
+                let tail = |sign: f64| {
+                    noncentral_t_upper_tail(4.3, degrees_of_freedom, sign * noncentrality)
+                };
+                let case = format!("{degrees_of_freedom} {noncentrality}");
+                assert_eq!([tail(1.0), tail(-1.0)], [1.0, 0.0], "{case}");
+            }
+        }
     }
 
     /// Of what is off, how far the worst is.
