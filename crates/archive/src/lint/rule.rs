@@ -159,7 +159,7 @@ rules! {
     BROKEN_LINK "L301" Warning "broken-link"
         "a link to a file that is not there"
         "a reader sees a gap in place of the plot"
-        "`fwdlab report` makes the plots again; other files come back from a copy, or the link is corrected"
+        "bring the file back from a copy, or correct the link; `fwdlab report` makes the plots of a run again"
     NOT_AS_REPORTED "L302" Note "not-as-reported"
         "a report that is not what this fwdlab makes of the records, while its figures agree or the run is not finished"
         "it was edited or cut, made by another version, or made before the last blocks were measured"

@@ -1,12 +1,12 @@
-//! What the runs of a folder are offered: loads that fell short, ceilings, sizes of frames.
+//! What the runs of a folder are offered: loads that fell short, ceilings.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use fwdlab_archive::lint::{CEILING, Finding};
 use fwdlab_pkt_gen::Command;
 use fwdlab_stats::median;
 
-use crate::lint::{OFFERED_LOAD_SHORT, OTHER_FRAME_SIZE};
+use crate::lint::OFFERED_LOAD_SHORT;
 use crate::{Run, RunGroup};
 
 use super::{Folder, shown};
@@ -64,7 +64,7 @@ impl Traffic {
     }
 }
 
-fn is_inet6(command: &Command) -> Option<bool> {
+pub(super) fn is_inet6(command: &Command) -> Option<bool> {
     let destination = command.destination.as_ref()?;
     Some(destination.first.is_ipv6())
 }
@@ -150,115 +150,6 @@ impl UsualLoads {
         }
         Some(finding.derived(&folder.directory(), says))
     }
-}
-
-/// The sizes that the senders of a variant were asked for, with the first log of each.
-struct Sizes<'a> {
-    group: &'a RunGroup,
-    sizes: BTreeMap<u64, usize>,
-}
-
-/// Variants whose frames are of another size than those that they stand beside, where no name says that they are.
-pub(super) fn lint_frame_sizes(folder: Folder<'_>, findings: &mut Vec<Finding>) {
-    let mut alike: BTreeMap<(&std::path::Path, Option<bool>), Vec<Sizes<'_>>> = BTreeMap::new();
-    for group in &folder.folder.groups {
-        let mut by_family: BTreeMap<Option<bool>, BTreeMap<u64, usize>> = BTreeMap::new();
-        let senders = group.runs.iter().flat_map(|run| {
-            let logs = run.sent(&folder.tree.files);
-            run.senders.iter().copied().zip(logs)
-        });
-        for (index, log) in senders {
-            let Some(command) = &log.command else {
-                continue;
-            };
-            if let Some(size) = command.packet_size_bytes {
-                let sizes = by_family.entry(is_inet6(command)).or_default();
-                sizes.entry(size).or_insert(index);
-            }
-        }
-        for (family, sizes) in by_family {
-            let of_family = alike.entry((&group.folder, family)).or_default();
-            of_family.push(Sizes { group, sizes });
-        }
-    }
-    for variants in alike.into_values() {
-        lint_sizes(folder, &variants, findings);
-    }
-}
-
-fn lint_sizes(folder: Folder<'_>, variants: &[Sizes<'_>], findings: &mut Vec<Finding>) {
-    let mut count_of: BTreeMap<u64, usize> = BTreeMap::new();
-    for size in variants.iter().flat_map(|variant| variant.sizes.keys()) {
-        *count_of.entry(*size).or_default() += 1;
-    }
-    // Three sizes are a sweep.
-    if count_of.len() != 2 || is_of_sizes(folder, variants, count_of.keys().copied()) {
-        return;
-    }
-    // Of as many the smaller: most benches send the smallest frames.
-    let usual = count_of.iter().rev().max_by_key(|(_, count)| **count);
-    let Some((&usual, &most)) = usual else {
-        return;
-    };
-    let Some(usual_log) = variants
-        .iter()
-        .find_map(|variant| variant.sizes.get(&usual))
-    else {
-        return;
-    };
-    let odd: Vec<&Sizes<'_>> = variants
-        .iter()
-        .filter(|variant| variant.sizes.keys().any(|size| *size != usual))
-        .collect();
-    // Where both sizes are those of many, the runs were planned so.
-    if odd.len() > 1 && odd.len() * 2 >= most {
-        return;
-    }
-    for variant in odd {
-        let Some((&size, &sender)) = variant.sizes.iter().find(|(size, _)| **size != usual) else {
-            continue;
-        };
-        let sentence = format!(
-            "{} was sent frames of {size} bytes, and what it stands beside frames of {usual}",
-            shown(&variant.group.key)
-        );
-        let finding = folder
-            .finding(&OTHER_FRAME_SIZE, sentence)
-            .with(folder.published(sender, format!("-l {size}")))
-            .with(folder.derived(*usual_log, format!("-l {usual}")));
-        findings.push(finding);
-    }
-}
-
-/// Whether names say that sizes of frames are what differs: those of the variants, or that of the folder.
-fn is_of_sizes(
-    folder: Folder<'_>,
-    variants: &[Sizes<'_>],
-    sizes: impl Iterator<Item = u64>,
-) -> bool {
-    // `-l` leaves the frame check sequence out, and a packet is less by its Ethernet header.
-    let numbers: BTreeSet<u64> = sizes
-        .flat_map(|size| [Some(size), size.checked_add(4), size.checked_sub(14)])
-        .flatten()
-        .collect();
-    const WORDS: [&str; 9] = [
-        "size", "sizes", "frame", "frames", "imix", "mtu", "jumbo", "bytes", "length",
-    ];
-    let says = |name: &str| {
-        let name = name.to_lowercase();
-        let mut words = name.split(|character: char| !character.is_ascii_alphanumeric());
-        words.any(|word| {
-            let number = word.trim_end_matches(|character: char| !character.is_ascii_digit());
-            WORDS.contains(&word) || number.parse().is_ok_and(|number| numbers.contains(&number))
-        })
-    };
-    let path = folder.directory();
-    variants.iter().any(|variant| says(&variant.group.key))
-        || path
-            .iter()
-            .rev()
-            .take(3)
-            .any(|name| says(&name.to_string_lossy()))
 }
 
 /// Whether the device, or what it was offered, holds the rate.

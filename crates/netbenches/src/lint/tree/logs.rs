@@ -4,7 +4,7 @@ use fwdlab_archive::lint::Finding;
 use fwdlab_pkt_gen::Ending;
 
 use crate::lint::{
-    LOG_CUT, LOG_MISSING, NO_FRAMES, OTHER_FRAME_SIZE, RECEIVER_FAILED, SENDER_STOPPED_EARLY,
+    LOG_CUT, LOG_MISSING, NO_FRAMES, OTHER_FRAMES, RECEIVER_FAILED, SENDER_STOPPED_EARLY,
     STALLS_LEFT_OUT,
 };
 use crate::{Load, LogFacts, Run, RunGroup};
@@ -250,7 +250,7 @@ fn lint_asked_size(folder: Folder<'_>, index: usize, log: &LogFacts) -> Option<F
     let sentence =
         format!("{name}: frames of {asked} bytes were asked for, and sent were some of {sent}");
     let says = format!("-l {asked}, {sent} bytes each");
-    let finding = folder.finding(&OTHER_FRAME_SIZE, sentence);
+    let finding = folder.finding(&OTHER_FRAMES, sentence);
     Some(finding.with(folder.published(index, says)))
 }
 

@@ -3,6 +3,7 @@
 
 mod equilibrium;
 mod files;
+mod frames;
 mod identity;
 mod lab;
 mod links;
@@ -36,7 +37,7 @@ pub fn lint_tree(tree: &ArchiveTree) -> Vec<Finding> {
         equilibrium::lint_equilibrium(folder, &mut findings);
         tables::lint_tables(folder, &mut findings);
         logs::lint_logs(folder, &mut findings);
-        loads::lint_frame_sizes(folder, &mut findings);
+        frames::lint_frames(folder, &mut findings);
         identity::lint_identity(folder, &mut findings);
         profiles::lint_profiles(folder, &mut findings);
         findings

@@ -72,22 +72,38 @@ pub(super) fn info_exchanged(part: &Part, random: &mut Random) -> Option<Defect>
 
 /// Every sender of a variant with another size of frames.
 pub(super) fn frame_size(part: &Part, random: &mut Random) -> Option<Defect> {
-    let logged = random.pick(part.logged())?;
     let size = *random.pick(&["124", "252", "508", "1514"])?;
+    asked_otherwise(part, random, "-l", |_| Some(size.to_owned()))
+}
+
+/// Every sender of a variant with sources that end at the first one.
+pub(super) fn flows(part: &Part, random: &mut Random) -> Option<Defect> {
+    let first = |was: &str| Some(was.split_once('-')?.0.to_owned());
+    asked_otherwise(part, random, "-s", first)
+}
+
+/// Every sender of a variant with another value of an option.
+fn asked_otherwise(
+    part: &Part,
+    random: &mut Random,
+    option: &str,
+    other: impl Fn(&str) -> Option<String>,
+) -> Option<Defect> {
+    let logged = random.pick(part.logged())?;
     let mut changes = Vec::new();
+    let mut says = String::new();
     for receiver in &logged.receivers {
         let sender = receiver.with_extension("sender");
         if !part.has(&sender) {
             return None;
         }
         let text = part.text(&sender)?;
-        let (before, behind) = text.split_once(" -l ")?;
+        let (before, behind) = text.split_once(&format!(" {option} "))?;
         let was = behind.split_whitespace().next()?;
-        if was == size {
-            return None;
-        }
-        let changed = format!("{before} -l {size}{}", &behind[was.len()..]);
+        let is = other(was).filter(|is| is != was)?;
+        says = format!("{option} {is}");
+        let changed = format!("{before} {says}{}", &behind[was.len()..]);
         changes.push((sender, changed.into_bytes()));
     }
-    Some(Defect::new(changes, &format!("-l {size}")))
+    Some(Defect::new(changes, &says))
 }

@@ -203,6 +203,7 @@ pub(crate) const KINDS: [Kind; 33] = [
         WARNING,
         95,
     ),
+    other("other flows in one variant", logs::flows, LOGS, WARNING, 95),
     other(
         "a call graph cut at its end",
         profiles::cut,

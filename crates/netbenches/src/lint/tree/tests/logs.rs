@@ -293,6 +293,32 @@ fn a_variant_with_other_frames_is_found_unless_its_name_says_so() {
 }
 
 #[test]
+fn a_variant_with_other_flows_is_found_unless_its_name_says_so() {
+    let fewer = |sample: &Sample, key: &str| {
+        for run in 1..=5 {
+            let log = sender(OFFERED_PPS).replace("-198.18.10.100", "-198.18.10.5");
+            sample.write(&format!("RAW/bench.{key}.{run}.sender"), log);
+        }
+    };
+    let sample = Sample::sound();
+    fewer(&sample, "on");
+    assert_eq!(
+        sample.found(),
+        ["L413\n\
+          published RAW/bench.on.1.sender: 100 flows\n\
+          derived RAW/bench.off.1.sender: 2000 flows"]
+    );
+    assert_eq!(
+        sample.lint()[0].sentence,
+        "on was sent 100 flows, and the variants beside it 2000 flows"
+    );
+    let sample = Sample::sound();
+    sample.measure("off.100", &OFF);
+    fewer(&sample, "off.100");
+    assert_eq!(sample.found(), [""; 0]);
+}
+
+#[test]
 fn a_log_under_the_names_of_two_runs_is_found() {
     let sample = Sample::sound();
     sample.copy(RECEIVER, "RAW/bench.off.2.receiver");
