@@ -74,7 +74,7 @@ macro_rules! rules {
 rules! {
     VALUE_NOT_DERIVED "L101" Error "value-not-derived"
         "published values that the raw data does not give, in no simple way"
-        "whoever reads them cannot know what was measured"
+        "readers cannot know what was measured"
         "publish what the raw data gives; of a run of fwdlab, `fwdlab run` with the same arguments goes on with the records, and writes them again"
     VALUE_REMOVED "L102" Error "value-removed"
         "a run that was measured and whose value is not among those published"
@@ -134,7 +134,7 @@ rules! {
         "exchange the names"
     NO_SUCH_VARIANT "L203" Warning "no-such-variant"
         "a file of observations that is named after no variant of the experiment"
-        "nothing says what it holds, and whoever takes all files of the directory takes it, too"
+        "nothing says what it holds, and a program that reads all files of the directory reads it, too"
         "move it out of the results directory"
     OTHER_MACHINE "L204" Error "other-machine"
         "sessions of different kernels, CPUs or testers in one run, or a run of another kernel than it says"
