@@ -618,7 +618,7 @@ mod tests {
             ("run,Gbit/s\n1,9.5\n", "2", Csv),
             ("run,Mbps\n1,9.5\n", "Mbps", Csv),
             ("run,pps\n1,950\n2,951\n3,960\n", "1", Csv),
-            ("6 950\n7 951\n8 960\n", "1", Blanks),
+            ("6 9500\n7 9510\n8 9600\n", "1", Blanks),
             ("run,pps\n1,950\n2,952\nMean,951\n", "2", Csv),
             ("r1 950\nr2 952\nstddev 1.4\n", "2", Blanks),
             ("# none\n", "1", Blanks),
@@ -630,12 +630,12 @@ mod tests {
         insta::assert_snapshot!(refusals.join("\n"), @r#"
 line 3, column 2: an empty cell; leave the row out, or --column chooses another one
 line 2: the first line has 1 cell, this one 3; give as many
-line 1: "1 020 033.5" may be one number or several columns; write numbers as 1020033.5, or name what separates columns (--delimiters)
+line 1: "1,020,033.5" may be one number or several columns; write numbers as 1020033.5, or name what separates columns (--delimiters)
 line 1: "1 020 033" may be one number or several columns; write numbers as 1020033.5, or name what separates columns (--delimiters)
-line 1: "950 12" may be one number or several columns; write numbers as 1020033.5, or name what separates columns (--delimiters)
+line 1: "950,12" may be one number or several columns; write numbers as 1020033.5, or name what separates columns (--delimiters)
 line 1: commas and semicolons outside of quotes: either may separate cells; quote the cells that hold one of them
-line 1: " +920  033 pps x" may be one number or several columns; write numbers as 1020033.5, or name what separates columns (--delimiters)
-line 1: "1.020 5" may be one number or several columns; write numbers as 1020033.5, or name what separates columns (--delimiters)
+line 1: "+920, 033 pps,x" may be one number or several columns; write numbers as 1020033.5, or name what separates columns (--delimiters)
+line 1: "1.020,5" may be one number or several columns; write numbers as 1020033.5, or name what separates columns (--delimiters)
 line 1: "920 033 pps" may be one number or several columns; write numbers as 1020033.5, or name what separates columns (--delimiters)
 line 1: "920 033,5" may be one number or several columns; write numbers as 1020033.5, or name what separates columns (--delimiters)
 line 1, column 2: "Mpps" is the unit of the number before it; write all numbers in one unit, without it
@@ -661,6 +661,15 @@ line 3, column 1: 0 is no rate above 0; leave the row out
 line 2, column 1: -1e3 is no rate above 0; leave the row out
 line 1, column 1: nan is no rate above 0; leave the row out
 line 2, column 1: 1e999 is no rate above 0; leave the row out
+line 1, column 2: "012" is no plain number like 1020033.5; --column chooses another one
+line 1: the column "latency_ns" holds no packets per second; --column chooses another one, and `fwdlab ministat` compares numbers of any unit
+line 1: the column "ns/packet" holds no packets per second; --column chooses another one, and `fwdlab ministat` compares numbers of any unit
+line 1: the column "Gbit/s" holds no packets per second; --column chooses another one, and `fwdlab ministat` compares numbers of any unit
+line 1: the column "Mbps" holds no packets per second; --column chooses another one, and `fwdlab ministat` compares numbers of any unit
+column 1 counts the rows; --column chooses another one
+column 1 counts the rows; --column chooses another one
+line 4: the row "Mean" sums up others, and is no observation; leave it out
+line 3: the row "stddev" sums up others, and is no observation; leave it out
 no number in it; give a file of observations
 no number in it; give a file of observations
 no number in it; give a file of observations

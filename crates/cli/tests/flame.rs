@@ -453,7 +453,11 @@ fn profiles_are_compared_in_words_as_data_and_as_a_picture() {
     path("chains", "nc;rx;lookup 3000\nnc;rx;copy 1000\n");
     for (one, other) in [("off", "chains"), ("chains", "off")] {
         let mixed = diff(&[one, other]);
-        assert!(printed(&mixed).2.contains("off: no stack in it has callers"));
+        assert!(
+            printed(&mixed)
+                .2
+                .contains("off: no stack in it has callers")
+        );
     }
     assert!(!printed(&same).2.contains("callers"));
     assert_eq!(printed(&cut).0, Some(1));

@@ -10,6 +10,13 @@ use crate::layout::{self, name_in};
 
 use super::{NEWER_FORM, NOT_OF_ITS_FORM, RUN_MISSING, Rule, TORN_LINE, UNREADABLE};
 
+/// A number of things for a sentence: `1 value`, `2 values`.
+#[must_use]
+pub fn counted(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
 /// Something that a rule has found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {

@@ -27,6 +27,6 @@ mod times;
 pub use chain::lint_changes;
 pub use directory::{Linted, lint_directory, published};
 pub use files::{Search, acts, search};
-pub use finding::{Evidence, Finding, Side};
+pub use finding::{Evidence, Finding, Side, counted};
 pub use observations::{Value, is_observations, read_values};
 pub use rule::*;

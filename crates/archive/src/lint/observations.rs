@@ -15,7 +15,7 @@ use super::lines::Lines;
 use super::{
     Evidence, Finding, LABELS_EXCHANGED, NO_SUCH_VARIANT, NOT_AS_REPORTED, NOT_OF_ITS_FORM,
     RUN_MISSING, Rule, VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED, VALUES_MISSING,
-    VALUES_OF_ANOTHER, VALUES_REORDERED,
+    VALUES_OF_ANOTHER, VALUES_REORDERED, counted,
 };
 
 /// The values of every file of observations that is there; none of one that does not read.
@@ -265,9 +265,9 @@ impl Dataset<'_> {
         }
         if !removed.is_empty() && !added.is_empty() {
             let sentence = format!(
-                "{name} holds {} values, and its {} trials give others",
-                self.values.len(),
-                self.trials.len()
+                "{name} holds {}, and its {} give others",
+                counted(self.values.len(), "value"),
+                counted(self.trials.len(), "trial")
             );
             findings.push(self.compared(&VALUE_NOT_DERIVED, sentence, added[0], removed[0]));
         } else {
@@ -277,7 +277,7 @@ impl Dataset<'_> {
                     self.trials[row].block,
                     format_observation(self.trials[row].observation_pps)
                 );
-                let says = format!("{} values", self.values.len());
+                let says = counted(self.values.len(), "value");
                 let finding = Finding::new(&VALUE_REMOVED, &self.loaded.dir, sentence);
                 findings.push(finding.published(self.path, says).with(self.derived(row)));
             }

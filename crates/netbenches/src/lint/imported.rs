@@ -8,7 +8,7 @@ use fwdlab_archive::layout::{self, name_in};
 use fwdlab_archive::lint::{
     Evidence, Finding, Linted, NO_SUCH_VARIANT, NOT_OF_ITS_FORM, RUN_MISSING, Rule, UNKNOWN_FILE,
     VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED, VALUES_MISSING, VALUES_REORDERED, Value,
-    is_observations, published, read_values,
+    counted, is_observations, published, read_values,
 };
 use fwdlab_model::VariantName;
 use fwdlab_model::imported::{
@@ -158,9 +158,9 @@ impl Import<'_> {
             DatasetOrigin::NoLogs if self.runs.is_empty() => {}
             DatasetOrigin::NoLogs => {
                 let sentence = format!(
-                    "{} was published with {} values and no log, while others of its folder have theirs",
+                    "{} was published with {} and no log, while others of its folder have theirs",
                     dataset.path,
-                    dataset.published_pps.len()
+                    counted(dataset.published_pps.len(), "value")
                 );
                 let finding = Finding::new(&NO_RAW_DATA, self.directory, sentence);
                 findings.push(finding.with(published("\"origin\":\"no-logs\"".to_owned())));
@@ -179,10 +179,10 @@ impl Import<'_> {
                         .with(published(format_observation(*pps)))
                         .with(self.derived(given)),
                     None => finding
-                        .with(published(format!("{} values", dataset.published_pps.len())))
+                        .with(published(counted(dataset.published_pps.len(), "value")))
                         .derived(
                             &self.directory.join(RUNS),
-                            format!("{} runs with a value", given.len()),
+                            format!("{} with a value", counted(given.len(), "run")),
                         ),
                 });
             }
@@ -222,14 +222,14 @@ impl Import<'_> {
                 &RUN_MISSING
             };
             let sentence = format!(
-                "{name} holds {} values, and {} runs give one",
-                values.len(),
-                given.len()
+                "{name} holds {}, and {} with a value",
+                counted(values.len(), "value"),
+                counted(given.len(), "run")
             );
-            let runs = format!("{} runs with a value", given.len());
+            let runs = format!("{} with a value", counted(given.len(), "run"));
             findings.push(
                 of(rule, sentence)
-                    .published(&path, format!("{} values", values.len()))
+                    .published(&path, counted(values.len(), "value"))
                     .derived(&self.directory.join(RUNS), runs),
             );
             return;

@@ -106,9 +106,9 @@ fn verdicts(section: &VerdictsSection) -> Vec<String> {
             .map(|tally| tally.said)
             .sum::<usize>();
         sentences.push(format!(
-            "Of the {} differences {} are shown to be beyond 1 %, {} are shown to be below it, and {} are not shown \
+            "Of the {} {} are shown to be beyond 1 %, {} are shown to be below it, and {} are not shown \
              when all comparisons of their block are judged together.",
-            count(said as u64),
+            counted(said as u64, "difference"),
             percent_of(different.said, said),
             percent_of(negligible.said, said),
             percent_of(fallen, said),

@@ -1,6 +1,6 @@
 //! Published throughputs against the searches that found them.
 
-use fwdlab_archive::lint::{Evidence, Finding, VALUE_NOT_DERIVED, VALUE_REPLACED};
+use fwdlab_archive::lint::{Evidence, Finding, VALUE_NOT_DERIVED, VALUE_REPLACED, counted};
 
 use crate::{Content, Estimate, Outcome, Run, RunGroup};
 
@@ -88,8 +88,8 @@ fn lint_values(
     };
     if apart.len() == values.len() {
         let sentence = format!(
-            "{name} has {} values, of which the searches of its runs give none",
-            values.len()
+            "{name} has {}, of which the searches of its runs give none",
+            counted(values.len(), "value")
         );
         findings.push(
             folder

@@ -125,8 +125,12 @@ fn lint_property(
     if count_of.len() != 2 || is_named(folder, property, variants, count_of.keys().copied()) {
         return;
     }
-    // Of as many the smaller: most benches send the smallest frames.
-    let usual = count_of.iter().rev().max_by_key(|(_, count)| **count);
+    let usual = match property {
+        // Of as many the smaller: most benches send the smallest frames.
+        Property::Size => count_of.iter().rev().max_by_key(|(_, count)| **count),
+        // Most send thousands of flows.
+        Property::Flows => count_of.iter().max_by_key(|(_, count)| **count),
+    };
     let Some((&usual, &most)) = usual else {
         return;
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fwdlab_archive::lint::{
     Evidence, Finding, LABELS_EXCHANGED, RUN_MISSING, VALUE_NOT_DERIVED, VALUE_REMOVED,
-    VALUE_REPLACED, VALUES_REORDERED,
+    VALUE_REPLACED, VALUES_REORDERED, counted,
 };
 use fwdlab_model::imported::DatasetOrigin;
 
@@ -37,13 +37,15 @@ pub(super) fn lint_numbers(folder: Folder<'_>, findings: &mut Vec<Finding>) {
             (DatasetOrigin::NoLogs, _) if has_logs => {
                 let name = folder.name(dataset.file);
                 let sentence = format!(
-                    "{name} has {} values and no log, while others of its folder have theirs",
-                    content.values.len()
+                    "{name} has {} and no log, while others of its folder have theirs",
+                    counted(content.values.len(), "value")
                 );
                 let finding = folder.finding(&NO_RAW_DATA, sentence);
-                findings.push(finding.with(
-                    folder.published(dataset.file, format!("{} values", content.values.len())),
-                ));
+                findings.push(
+                    finding.with(
+                        folder.published(dataset.file, counted(content.values.len(), "value")),
+                    ),
+                );
             }
             _ => {}
         }
@@ -256,7 +258,7 @@ impl<'a> Altered<'a> {
             );
             let finding = self.folder.finding(&VALUE_REMOVED, sentence).with(
                 self.folder
-                    .published(self.dataset.file, format!("{} values", self.common)),
+                    .published(self.dataset.file, counted(self.common, "value")),
             );
             findings.push(self.with_log(finding, run, value));
         }
@@ -275,11 +277,11 @@ impl<'a> Altered<'a> {
     fn none_derived(&self, name: &str, findings: &mut Vec<Finding>) {
         let logs = match self.only_derived.len() {
             0 => "its logs give none".to_owned(),
-            count => format!("the {count} logs of its runs give none"),
+            count => format!("the {} of its runs give none", counted(count, "log")),
         };
         let sentence = format!(
-            "{name} has {} values, of which {logs}",
-            self.only_published.len()
+            "{name} has {}, of which {logs}",
+            counted(self.only_published.len(), "value")
         );
         let mut finding = self.folder.finding(&VALUE_NOT_DERIVED, sentence);
         if let Some(&(line, published)) = self.only_published.first() {

@@ -154,7 +154,7 @@ impl Text<'_> {
                 .map(|((published, given), name)| format!("{name} {published} is {given}"))
                 .collect();
             let differs = match &*differs {
-                [] => format!("{} values are {}", row.count, known.values.len()),
+                [] => format!("N {} is {}", row.count, known.values.len()),
                 differs => differs.join(", "),
             };
             let sentence = format!(
@@ -485,11 +485,11 @@ impl Text<'_> {
         let found = found.filter(|found| !self.is_observed(&found.claim));
         found.map(|found| {
             let (rule, what) = if found.is_misprint {
-                (&ROW_NOT_DERIVED, "is but for one digit")
+                (&ROW_NOT_DERIVED, "differs in one digit from")
             } else {
                 (
                     &TEXT_NOT_OF_TABLE,
-                    "comes out of no row and no comparison; the nearest is",
+                    "is given by no row and no comparison; the nearest figure is",
                 )
             };
             let nearest = general(found.nearest, 6);
