@@ -446,7 +446,7 @@ mod tests {
             (
                 "100\n200\n300\n4\n",
                 "L104",
-                "x.pps holds 4 values, and 3 runs give one",
+                "x.pps holds 4 values, and 3 runs with a value",
             ),
             ("100\nno\n300\n", "L902", "x.pps, line 2 is not a number"),
         ] {
