@@ -305,12 +305,11 @@ impl HostsLab {
     /// # Errors
     /// Where that cannot be done; it stays in the journal then.
     pub fn close(&mut self, on_event: &mut dyn FnMut(LabEvent<'_>)) -> Result<(), LabError> {
-        if !self.boot_journal.has_open_changes() {
-            return Ok(());
+        if self.boot_journal.has_open_changes() {
+            on_event(LabEvent::Boot {
+                into: BootChoice::default().to_string(),
+            });
         }
-        on_event(LabEvent::Boot {
-            into: BootChoice::default().to_string(),
-        });
         self.boot_journal
             .enter_dut(self.link.dut_connection.clone());
         self.boot_journal.undo_all()

@@ -178,7 +178,10 @@ impl Journal {
         Ok(ids.pop().expect("one was announced"))
     }
 
-    /// The same of several changes that are made one after the other: written down all at once.
+    /// The same of several changes that are made one after the other: written down all at once, or none of them.
+    ///
+    /// # Errors
+    /// When they cannot be written, here or in the copy: then none of them is open, and none may be made.
     pub(crate) fn announce_all(
         &mut self,
         changes: impl IntoIterator<Item = (String, Undo)>,
@@ -187,7 +190,7 @@ impl Journal {
         let mut announced: Vec<Change> = changes
             .map(|(what, undo)| self.change(what, undo))
             .collect();
-        let ids = announced.iter().map(|change| change.id.clone()).collect();
+        let ids: Vec<ChangeId> = announced.iter().map(|change| change.id.clone()).collect();
         if let Some(copy) = &self.copy
             && self.open.is_empty()
             && !announced.is_empty()
@@ -198,8 +201,14 @@ impl Journal {
         let lines: Vec<Line> = announced.iter().cloned().map(Line::Change).collect();
         Turn::wait(&self.path)?.append(&lines)?;
         self.open.extend(announced);
-        if let Some(copy) = &self.copy {
-            copy.append(&text_of(&lines))?;
+        if let Some(copy) = &self.copy
+            && let Err(error) = copy.append(&text_of(&lines))
+        {
+            // That there is a copy stays open: the way to it may have broken when it was written.
+            self.open.retain(|change| !ids.contains(&change.id));
+            let lines: Vec<Line> = ids.into_iter().map(|id| Line::Undone { id }).collect();
+            Turn::wait(&self.path)?.append(&lines)?;
+            return Err(error);
         }
         Ok(ids)
     }
@@ -228,9 +237,9 @@ impl Journal {
         }
     }
 
-    /// Whether anything that was announced is not undone.
+    /// Whether anything that was announced is not undone, but that there is a copy.
     pub(crate) fn has_open_changes(&self) -> bool {
-        !self.open.is_empty()
+        self.open.iter().any(|change| !change.is_of_copy())
     }
 
     /// Undoes one change that was announced, and writes that down.
@@ -458,6 +467,8 @@ fn damaged(path: &Path) -> impl FnOnce((usize, String)) -> LabError {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -580,6 +591,55 @@ mod tests {
         journal.undo_all().unwrap();
         assert_eq!(open(), []);
         assert_eq!(journal.open, []);
+    }
+
+    /// A copy that cannot be written for some times.
+    #[derive(Debug)]
+    struct BrokenCopy(Cell<usize>);
+
+    impl KeepCopy for BrokenCopy {
+        fn append(&self, _: &str) -> Result<(), LabError> {
+            match self.0.get() {
+                0 => Ok(()),
+                times => {
+                    self.0.set(times - 1);
+                    Err(LabError::Interrupted)
+                }
+            }
+        }
+
+        fn removal(&self) -> Undo {
+            Undo::RemoveNamespace {
+                name: "fwdlab-1-2-copy".into(),
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_copy_does_not_have_is_not_announced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dut.jsonl");
+        let mut journal = Journal::open(folder.path(), "dut", Rc::new(Ours)).unwrap();
+        journal.keep_copy(Box::new(BrokenCopy(Cell::new(2))));
+        let open = || {
+            let text = fs::read_to_string(&path).unwrap();
+            let open = open_changes(&text).unwrap().into_iter();
+            open.map(|change| change.what).collect::<Vec<_>>()
+        };
+        let undo = || Undo::RemoveNamespace {
+            name: "fwdlab-1-2-never-there".into(),
+        };
+        let both = || ["one", "other"].map(|what| (what.to_owned(), undo()));
+        for _ in 0..2 {
+            assert!(journal.announce_all(both()).is_err());
+            assert!(!journal.has_open_changes());
+            assert_eq!(open(), [COPY]);
+        }
+        journal.announce_all(both()).unwrap();
+        assert!(journal.has_open_changes());
+        assert_eq!(open(), [COPY, "one", "other"]);
+        journal.undo_all().unwrap();
+        assert_eq!(open(), [""; 0]);
     }
 
     #[test]

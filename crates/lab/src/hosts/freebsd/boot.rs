@@ -16,11 +16,11 @@ use crate::hosts::boot::{Boot, BootId, BootLoader, NextBoot};
 use crate::hosts::changes::announce;
 use crate::hosts::dut::is_refused;
 use crate::hosts::ssh::Connection;
-use crate::journal::{Journal, Until};
+use crate::journal::{Journal, Undo, Until};
 use crate::mechanism::configs::{ConfigSet, LOADER_CONFIGURATION};
 use crate::mechanism::file::cat;
 use crate::mechanism::kernel::{KernelChoice, boot_environments};
-use crate::mechanism::step::{BootChoice, owned};
+use crate::mechanism::step::{BootChoice, Errand, owned};
 use crate::mechanism::sysctl::shown;
 
 /// The mode of a file that neither owner nor set has: the loader's configuration.
@@ -141,9 +141,10 @@ impl Loader {
                 )));
             }
         };
-        if self.announced.insert(name.to_owned()) {
+        if !self.announced.contains(name) {
             let what = format!("the next boot of kernel {name}");
             announce(connection, journal, what, &undo, "")?;
+            self.announced.insert(name.to_owned());
         }
         connection.run(&command, "").map(|_| ())
     }
@@ -179,11 +180,12 @@ impl BootLoader for Loader {
         };
         if !journal.has_open_changes() {
             let by_itself = by_itself.expect("it was booted by itself before");
-            announce_boot(connection, journal, by_itself, &owners, time_max)?;
+            let mut changes = boot_changes(connection, by_itself, &owners, time_max);
             if let Some(slices) = &self.slices {
                 // Undone first: the owner's files are those of the owner's slice.
-                slices.announce(connection, journal, time_max)?;
+                changes.extend(slices.changes(connection, time_max));
             }
+            journal.announce_all(changes)?;
             self.announced.clear();
         }
         if let Some(slices) = &mut self.slices
@@ -277,32 +279,35 @@ fn kernel_choice(connection: &Connection, name: &str) -> Result<Option<KernelCho
     Ok(KernelChoice::of(name, &answers))
 }
 
-/// What undoes all that a boot needs: files as the owner had them, and a boot with them.
-fn announce_boot(
+/// What a boot changes, with what undoes it: files as the owner had them, and a boot with them.
+fn boot_changes(
     connection: &Connection,
-    journal: &mut Journal,
     by_itself: &Boot,
     owners: &BTreeMap<String, Option<String>>,
     time_max: Duration,
-) -> Result<(), LabError> {
+) -> Vec<(String, Undo)> {
     let BootId::BeganAt(boot_time_s) = by_itself.id else {
         unreachable!("boots of FreeBSD are told by when they began");
     };
     // The latest is undone first.
-    journal.announce(
-        format!("what host {} has booted", connection.host()),
-        connection.undo_by_boot(Until::Itself { boot_time_s }, time_max),
-    )?;
-    let kept = "what the host keeps of /etc".to_owned();
-    announce(connection, journal, kept, &save_configuration(), "")?;
+    let mut changes = vec![
+        (
+            format!("what host {} has booted", connection.host()),
+            connection.undo_by_boot(Until::Itself { boot_time_s }, time_max),
+        ),
+        (
+            "what the host keeps of /etc".to_owned(),
+            connection.undo_by(Errand::of(&save_configuration())),
+        ),
+    ];
     for (path, text) in owners {
-        let (undo, text) = match text {
-            Some(text) => (write_file(path, MODE), text.as_str()),
-            None => (remove_file(path), ""),
+        let errand = match text {
+            Some(text) => Errand::reading(&write_file(path, MODE), text),
+            None => Errand::of(&remove_file(path)),
         };
-        announce(connection, journal, format!("the file {path}"), &undo, text)?;
+        changes.push((format!("the file {path}"), connection.undo_by(errand)));
     }
-    Ok(())
+    changes
 }
 
 /// Asks a host in which boot it is.

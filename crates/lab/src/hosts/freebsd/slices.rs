@@ -15,11 +15,10 @@ use fwdlab_sys::Input;
 
 use super::files::{save_configuration, write_file};
 use crate::LabError;
-use crate::hosts::changes::announce;
 use crate::hosts::dut::is_refused;
 use crate::hosts::ssh::Connection;
-use crate::journal::{Journal, Until};
-use crate::mechanism::step::{owned, words_of};
+use crate::journal::{Undo, Until};
+use crate::mechanism::step::{Errand, owned, words_of};
 
 /// Where it stands which file systems are mounted: on each slice the root is another.
 const FSTAB: &str = "/etc/fstab";
@@ -157,35 +156,30 @@ impl Slices {
         })
     }
 
-    /// Announces what has the host boot from its owner's slice again.
-    ///
-    /// # Errors
-    /// When the journal cannot be written.
-    pub(super) fn announce(
+    /// What an image changes, with what has the host boot from its owner's slice again.
+    pub(super) fn changes(
         &self,
         connection: &Connection,
-        journal: &mut Journal,
         time_max: Duration,
-    ) -> Result<(), LabError> {
+    ) -> [(String, Undo); 4] {
         let slice = self.owners.to_string();
+        let file = Errand::reading(&write_file(FSTAB, FSTAB_MODE), &self.owners_fstab);
         // The latest is undone first.
-        journal.announce(
-            format!("the slice that host {} has booted from", connection.host()),
-            connection.undo_by_boot(Until::Slice { slice }, time_max),
-        )?;
-        let what = format!("the slice that {} boots from", self.owners.disk);
-        announce(
-            connection,
-            journal,
-            what,
-            &self.activation(&self.owners),
-            "",
-        )?;
-        let kept = "what the host keeps of /etc".to_owned();
-        announce(connection, journal, kept, &save_configuration(), "")?;
-        let file = write_file(FSTAB, FSTAB_MODE);
-        let what = format!("the file {FSTAB}");
-        announce(connection, journal, what, &file, &self.owners_fstab).map(|_| ())
+        [
+            (
+                format!("the slice that host {} has booted from", connection.host()),
+                connection.undo_by_boot(Until::Slice { slice }, time_max),
+            ),
+            (
+                format!("the slice that {} boots from", self.owners.disk),
+                connection.undo_by(Errand::of(&self.activation(&self.owners))),
+            ),
+            (
+                "what the host keeps of /etc".to_owned(),
+                connection.undo_by(Errand::of(&save_configuration())),
+            ),
+            (format!("the file {FSTAB}"), connection.undo_by(file)),
+        ]
     }
 
     /// Brings the host nearer to a boot of an image, or of its owner's system. Whether it has to boot first: an

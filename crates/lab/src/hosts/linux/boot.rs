@@ -139,10 +139,13 @@ impl Site<'_> {
             .map_err(|why| self.connection.wrong(format!("{folder}/grub.cfg: {why}")))?;
         let path = format!("{folder}/custom.cfg");
         let there = unless_refused(self.connection.run(&["cat", &path], ""))?.ok();
+        let owners = there.as_deref().map(grub::owners);
         if !journal.has_open_changes() {
-            self.announce(journal, chooser, &path, there.as_deref())?;
+            // A file of nothing but an entry that was left there is none of the owner's.
+            let is_file = owners != Some("") || there.as_deref() == Some("");
+            self.announce(journal, chooser, &path, owners.filter(|_| is_file))?;
         }
-        let text = grub::owners(there.as_deref().unwrap_or_default()).to_owned() + &entry;
+        let text = owners.unwrap_or_default().to_owned() + &entry;
         self.connection.write_file(&path, &text)?;
         if self.connection.run(&["cat", &path], "")? != text {
             return Err(self
@@ -165,21 +168,28 @@ impl Site<'_> {
             kernel: self.by_itself.kernel.clone(),
             command_line: self.by_itself.command_line.clone(),
         };
-        journal.announce(
-            format!("what host {} has booted", self.connection.host()),
-            self.connection.undo_by_boot(by_itself, self.time_max),
-        )?;
+        let booted = self.connection.undo_by_boot(by_itself, self.time_max);
         let owners_file = match owners {
             Some(text) => Errand::reading(&whole_file(path), text),
             None => Errand::of(&["rm", "-f", path]),
         };
-        let undo = self.connection.undo_by(owners_file);
-        journal.announce(format!("the entry {ENTRY:?} of GRUB"), undo)?;
         // An entry that is gone is not to be chosen; where GRUB has booted it, the choice is gone already.
         let unchosen = Errand::of(&["sh", "-c", UNCHOOSE, chooser]);
-        let undo = self.connection.undo_by(unchosen);
-        journal.announce(format!("that GRUB boots {ENTRY:?} once"), undo)?;
-        Ok(())
+        let changes = [
+            (
+                format!("what host {} has booted", self.connection.host()),
+                booted,
+            ),
+            (
+                format!("the entry {ENTRY:?} of GRUB"),
+                self.connection.undo_by(owners_file),
+            ),
+            (
+                format!("that GRUB boots {ENTRY:?} once"),
+                self.connection.undo_by(unchosen),
+            ),
+        ];
+        journal.announce_all(changes).map(|_| ())
     }
 }
 
