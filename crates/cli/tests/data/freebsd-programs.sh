@@ -282,7 +282,7 @@ case $asked in
         is_on pf && echo 'Status: Enabled for 0 days 00:00:05' || echo 'Status: Disabled for 0 days 00:00:05' ;;
     'pfctl -s rules') questions; filter; rules pf ;;
     'pfctl -s nat' | 'pfctl -s Tables' | 'pfctl -s Anchors' | 'pfctl -v -s Interfaces') questions; filter ;;
-    'pfctl -q -m -o none -f -') changes; filter; cat > "$boot/pf.rules" ;;
+    'pfctl -q -A -N -R -T load -o none -f -') changes; filter; cat > "$boot/pf.rules" ;;
     'pfctl -q -e') changes; filter; ! is_on pf || fail 'pf already enabled'; touch "$boot/pf.on" ;;
     'pfctl -q -d') changes; filter; is_on pf || fail 'pf not enabled'; rm "$boot/pf.on" ;;
     'ipfw list') questions; filter; rules ipfw; echo '65535 allow ip from any to any' ;;

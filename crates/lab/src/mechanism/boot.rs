@@ -87,11 +87,11 @@ impl Mechanism for Loader {
     fn lacking(&self, variant: &Variant, _: &Answers) -> Result<Option<String>, LabError> {
         let level = variant.levels.get(&self.factor);
         let value = level.map(|level| self.values.value(level));
-        let misread = value.filter(|value| value.contains(['"', '\\']));
+        let misread = value.filter(|value| value.contains(['"', '\\', '$']));
         Ok(misread.map(|value| {
             let tunable = &self.tunable;
             format!(
-                "the value {value:?} of {tunable} holds a quote, which its loader would misread"
+                "the value {value:?} of {tunable} holds a quote or `$`, which its loader would misread"
             )
         }))
     }
@@ -127,5 +127,31 @@ impl Mechanism for Loader {
             (!is_same_words(&seen, &asked)).then(|| Moved::of(name.as_str(), &asked, seen))
         });
         Ok(moved)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use fwdlab_model::{Level, VariantName};
+
+    use super::*;
+
+    // FreeBSD, `stand/lua/config.lua`, `processEnvVar`: `$name` and `${name}` become what the loader has under that name.
+    #[test]
+    fn values_that_a_loader_would_misread_are_refused() {
+        let loader = Loader::new("f", "hw.x", &Values::default());
+        for (value, is_taken) in [("1", true), ("a\"b", false), ("${kernel}", false)] {
+            let variant = Variant {
+                name: VariantName::from_label("a"),
+                label: "a".to_owned(),
+                levels: BTreeMap::from([("f".to_owned(), Level::Text(value.to_owned()))]),
+                control_of: None,
+                unavailable: None,
+            };
+            let lacking = loader.lacking(&variant, &Answers::default()).unwrap();
+            assert_eq!(lacking.is_none(), is_taken, "{value}: {lacking:?}");
+        }
     }
 }

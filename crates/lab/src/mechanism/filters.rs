@@ -124,10 +124,17 @@ fn lacking(filter: PacketFilter, text: &str, answers: &Answers) -> Option<String
             }
         ));
     }
-    if filter == PacketFilter::Pf && text.lines().any(is_option) {
+    if filter == PacketFilter::Pf && text.lines().any(|line| begins_with(line, "set")) {
         return Some(
-            "it sets options of pf (`set …`), which pf does not list and nobody could put back; have them in the \
-             host's own pf.conf"
+            "it sets options of pf (`set …`), which are not loaded with a level: pf does not list them, and nobody \
+             could put them back; have them in the host's own pf.conf"
+                .to_owned(),
+        );
+    }
+    if filter == PacketFilter::Pf && text.lines().any(|line| begins_with(line, "ether")) {
+        return Some(
+            "it has rules of Ethernet (`ether …`), which are not loaded with a level: fwdlab keeps the host's own; have \
+             them in the host's pf.conf"
                 .to_owned(),
         );
     }
@@ -142,9 +149,9 @@ fn lacking(filter: PacketFilter, text: &str, answers: &Answers) -> Option<String
     None
 }
 
-/// Whether a line of a ruleset sets an option of pf.
-fn is_option(line: &str) -> bool {
-    line.split_whitespace().next() == Some("set")
+/// Whether a word is the first of a line of a ruleset.
+fn begins_with(line: &str, word: &str) -> bool {
+    line.split_whitespace().next() == Some(word)
 }
 
 /// Whether some rule of ipfw allows what comes in for ssh, without a look at those before it.
@@ -206,16 +213,17 @@ fn is_ipfw_command(line: &str) -> bool {
 /// same as doing it once.
 fn command(filter: PacketFilter, is_enabled: bool) -> Vec<String> {
     // A filter that is off cannot cut the connection while its rules are replaced. pf's and IP Filter's are
-    // replaced at once, ipfw's one by one. With `-m` pf keeps its options, but for skipped interfaces: they are not among
-    // the rules that it lists. With `-o none` it keeps the rules as they are written: else it takes out doubles, sorts
-    // them, and folds six that differ in an address into one with a table of a random name (FreeBSD,
-    // `sbin/pfctl/pfctl_optimize.c`).
+    // replaced at once, ipfw's one by one. With `-A -N -R -T load` pf gets queues, translation, rules and tables, and keeps
+    // its options and its rules of Ethernet, which the rules that it lists are without; `-m` would keep neither SYN cookies
+    // nor keepcounters (FreeBSD, `sbin/pfctl/pfctl.c`: `pfctl_load_options`, `pfctl_rules`). With `-o none` it keeps the
+    // rules as they are written: else it takes out doubles, sorts them, and folds six that differ in an address into one
+    // with a table of a random name (`sbin/pfctl/pfctl_optimize.c`).
     let script = match (filter, is_enabled) {
         (PacketFilter::Pf, true) => {
-            "pfctl -q -m -o none -f - && { pfctl -q -e || pfctl -s info | grep -q '^Status: Enabled'; }"
+            "pfctl -q -A -N -R -T load -o none -f - && { pfctl -q -e || pfctl -s info | grep -q '^Status: Enabled'; }"
         }
         (PacketFilter::Pf, false) => {
-            "{ pfctl -q -d || pfctl -s info | grep -q '^Status: Disabled'; } && pfctl -q -m -o none -f -"
+            "{ pfctl -q -d || pfctl -s info | grep -q '^Status: Disabled'; } && pfctl -q -A -N -R -T load -o none -f -"
         }
         (PacketFilter::Ipfw, true) => {
             "sysctl \"$0=0\" \"$1=0\" && ipfw -q /dev/stdin && sysctl \"$0=1\" \"$1=1\""
@@ -256,8 +264,8 @@ fn prove_that_rules_are_all(answers: &Answers) -> Result<(), LabError> {
     }
     if answers.needed(&owned(&PF_INTERFACES))?.contains("(skip)") {
         return Err(answers.wrong(
-            "its pf skips interfaces (`set skip`), which every load of rules forgets and pf does not list among \
-             them; write `pass quick on lo0` or the like in their place"
+            "its pf skips interfaces (`set skip`): a level's rules would not see their frames; write `pass quick on \
+             lo0` or the like in their place"
                 .to_owned(),
         ));
     }
@@ -470,7 +478,39 @@ mod tests {
             "scrub in all fragment reassemble\nnat on ix0 inet all -> (ix0)\npass all flags S/SA keep state\n"
         );
         assert_eq!(in_order(PacketFilter::Ipf, listed), listed);
-        assert!(is_option("  set skip on lo0") && !is_option("pass all # set") && !is_option(""));
+        let loaded = Answers::of(
+            "router",
+            [(owned(&["pfctl", "-s", "info"]), "Status: Enabled")],
+        );
+        for (text, lacks) in [
+            ("  set skip on lo0\npass all", Some("sets options of pf")),
+            ("ether block in\npass all", Some("rules of Ethernet")),
+            ("pass all # set ether", None),
+        ] {
+            let lacking = lacking(PacketFilter::Pf, text, &loaded);
+            let is_as_expected = match (&lacking, lacks) {
+                (Some(why), Some(expected)) => why.contains(expected),
+                (why, expected) => why.is_none() && expected.is_none(),
+            };
+            assert!(is_as_expected, "{text}: {lacking:?}");
+        }
+    }
+
+    // FreeBSD 14, `sbin/pfctl/pfctl.c`: `pfctl_load_options` resets SYN cookies and keepcounters with `-m` too, and does
+    // nothing without PFCTL_FLAG_OPTION; `pfctl_ruleset_trans` replaces what the flags of `main` name: with none, Ethernet too.
+    #[test]
+    fn loads_of_pf_are_of_rules_and_tables_alone() {
+        for is_enabled in [true, false] {
+            let [_, _, script] = &*command(PacketFilter::Pf, is_enabled) else {
+                panic!("not one script");
+            };
+            let load = script.split("pfctl ").find(|part| part.contains("-f -"));
+            let load = load.unwrap_or_default();
+            assert!(
+                load.starts_with("-q -A -N -R -T load -o none -f -"),
+                "{load}"
+            );
+        }
     }
 
     #[test]
