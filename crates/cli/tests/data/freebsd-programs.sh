@@ -46,6 +46,8 @@ if mkdir "$boot" 2>/dev/null; then
     sed -n 's/^\([a-z][^= ]*=".*"\)$/\1/p' /boot/loader.conf.local > "$boot/kenv" 2>/dev/null
     [ ! -e "$nanobsd" ] || echo "vfs.root.mountfrom=\"ufs:/dev/$(root)\"" >> "$boot/kenv"
     echo 66047 > "$boot/kern.random.harvest.mask"
+    # sys/netinet6/nd6.c, nd6_ifattach: IPv6 is off on each port that rc.conf gives none.
+    touch "$boot/eth1.ifdisabled" "$boot/eth2.ifdisabled"
     # What is to boot once.
     mv "$home/nextboot" "$boot/kernel" 2>/dev/null || echo kernel > "$boot/kernel"
     mv "$home/activated" "$boot/environment" 2>/dev/null || echo default > "$boot/environment"
@@ -85,6 +87,8 @@ value() {
 }
 values() { for name; do echo "$name=$(value "$name")"; done; }
 address() { ip -o "${2:--4}" address show dev "$1" scope global | awk '{ split($4, a, "/"); print a[1], a[2], / tentative/ ? "tentative" : "" }'; }
+# The address that a port gets by itself.
+has_link_local() { [ -e "$boot/$1.linklocal" ]; }
 # An interface, as `ifconfig` shows it.
 shown() {
     echo "$1: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu 1500"
@@ -92,12 +96,15 @@ shown() {
     address "$1" | while read -r inet length; do
         printf '\tinet %s netmask 0xffffff00 broadcast 198.18.0.255\n' "$inet"
     done
-    address "$1" -6 | while read -r inet6 length tentative; do
+    { has_link_local "$1" && echo "fe80::1%$1 64" || :; address "$1" -6; } | while read -r inet6 length tentative; do
+        [ ! -e "$boot/$1.ifdisabled" ] || tentative=tentative
         printf '\tinet6 %s prefixlen %s%s\n' "$inet6" "$length" "${tentative:+ $tentative}"
     done
     printf '\tmedia: Ethernet autoselect (10Gbase-SR <full-duplex,rxpause,txpause>)\n'
     [ "$(cat "/sys/class/net/$1/carrier" 2>/dev/null)" = 1 ] && status=active || status='no carrier'
     printf '\tstatus: %s\n' "$status"
+    [ -e "$boot/$1.ifdisabled" ] && nd6='29<PERFORMNUD,IFDISABLED,AUTO_LINKLOCAL>' || nd6='21<PERFORMNUD,AUTO_LINKLOCAL>'
+    printf '\tnd6 options=%s\n' "$nd6"
     for path in "/sys/class/net/$1"/lower_*; do
         [ ! -e "$path" ] || printf '\tmember: %s flags=143<LEARNING,DISCOVER,AUTOEDGE,AUTOPTP>\n' "${path##*/lower_}"
     done
@@ -130,7 +137,15 @@ case $asked in
         changes
         filter
         for switch; do echo "${switch#*=}" > "$boot/${switch%=*}"; done ;;
-    'ifconfig '*' inet '*' alias' | 'ifconfig '*' inet6 '*' alias') changes; ip address add "$3" dev "$1" ;;
+    'ifconfig '*' inet '*' alias') changes; ip address add "$3" dev "$1" ;;
+    # sys/netinet6/in6.c, in6_control: the flag goes; sys/netinet6/nd6.c, nd6_ioctl: a link-local address comes.
+    'ifconfig '*' inet6 '*' alias')
+        changes
+        ip address add "$3" dev "$1"
+        [ ! -e "$boot/$1.ifdisabled" ] || mv "$boot/$1.ifdisabled" "$boot/$1.linklocal" ;;
+    'ifconfig '*' inet6 fe80::1%'*' -alias') changes; rm "$boot/$1.linklocal" ;;
+    'ifconfig '*' inet6 ifdisabled') changes; touch "$boot/$1.ifdisabled" ;;
+    'ifconfig '*' inet6') questions; shown "$1" | grep -v '^	inet ' ;;
     'ifconfig '*' inet '*' -alias' | 'ifconfig '*' inet6 '*' -alias')
         changes
         [ "$2" = inet ] && family=-4 || family=-6
@@ -164,7 +179,8 @@ case $asked in
         echo 'Neighbor                        Linklayer Address  Netif Expire    S Flags'
         ip -6 neigh show nud permanent | while read -r address dev interface lladdr mac state; do
             echo "$address $mac $interface permanent R"
-        done ;;
+        done
+        for port in eth1 eth2; do ! has_link_local $port || echo "fe80::1%$port 02:00:00:00:00:01 $port permanent R"; done ;;
     'netstat -rn -f inet')
         questions
         printf 'Routing tables\n\nInternet:\nDestination        Gateway            Flags     Netif Expire\n'
@@ -172,7 +188,8 @@ case $asked in
     'netstat -rn -f inet6')
         questions
         printf 'Routing tables\n\nInternet6:\nDestination        Gateway            Flags     Netif Expire\n'
-        ip -6 route show | sed -n 's/^\([^ ]*\) via \([^ ]*\) dev \([^ ]*\).*/\1 \2 UGS \3/p' ;;
+        ip -6 route show | sed -n 's/^\([^ ]*\) via \([^ ]*\) dev \([^ ]*\).*/\1 \2 UGS \3/p'
+        for port in eth1 eth2; do ! has_link_local $port || echo "fe80::1%$port link#1 UHS lo0"; done ;;
     'netstat -rnW')
         questions
         for family in '-4 Internet' '-6 Internet6'; do

@@ -37,6 +37,17 @@ fn start_with(experiment: &str) -> Rig {
     rig
 }
 
+/// Has the experiment vary what needs no boot.
+fn without_boots(rig: &Rig) {
+    rig.change(
+        "hosts-lab.toml",
+        "{ loader = \"dev.eth.{1,2}.iflib.simple_tx\" }",
+        "{ sysctl = \"kern.random.harvest.mask\", values = { 0 = 351, 1 = 479 } }",
+    );
+    let settings = "[settings]\n\"kern.random.harvest.mask\" = 351\n";
+    rig.change("hosts.toml", settings, "");
+}
+
 /// The facts in which the last variant differs from the first, by name.
 fn differing_facts(block: &serde_json::Value) -> Vec<String> {
     let variants = block["differing_facts"].as_object().unwrap();
@@ -309,6 +320,69 @@ fn kernels_and_packet_filters_are_set_and_put_back_on_an_older_system() {
         ]
     );
     insta::assert_snapshot!("freebsd_kernel_changes", changes_until(&rig, 5));
+}
+
+// FreeBSD, `sys/netinet6/nd6.c`, `nd6_ifattach`: IPv6 is off; `sys/netinet6/in6.c`, `in6_control`: an address puts it on.
+#[test]
+fn ports_without_ipv6_are_without_it_again_after_each_block() {
+    require_rig!();
+    let rig = start();
+    without_boots(&rig);
+    rig.change(
+        "hosts.toml",
+        "families = [\"inet\"]",
+        "families = [\"inet6\"]",
+    );
+    let script = "ifconfig eth1; ifconfig eth2; netstat -rn -f inet6; ndp -an";
+    let before = rig.ssh(Host::Dut, script);
+    assert_eq!(before.matches("IFDISABLED").count(), 2, "{before}");
+    let output = rig.run().output().unwrap();
+    rig.assert_measured(&output, BLOCKS);
+    assert_eq!(rig.ssh(Host::Dut, script), before);
+    let changes = written(&rig, "changes");
+    let of_a_port = changes
+        .lines()
+        .filter_map(|line| line.strip_prefix("ifconfig eth1 "));
+    assert_eq!(
+        of_a_port.take(4).collect::<Vec<_>>(),
+        [
+            "inet6 2001:2::2/64 alias",
+            "inet6 2001:2::2 -alias",
+            "inet6 fe80::1%eth1 -alias",
+            "inet6 ifdisabled",
+        ]
+    );
+}
+
+// FreeBSD, `usr.sbin/arp/arp_netlink.c`, `set_nl`: an address to which no port leads is said to be missing, and the exit
+// code is 0.
+#[test]
+fn a_neighbour_that_was_not_set_or_was_replaced_is_seen() {
+    require_rig!();
+    let rig = start();
+    without_boots(&rig);
+    let programs = fs::read_to_string(data("freebsd-programs.sh")).unwrap();
+    let set =
+        "ip neigh replace \"$2\" lladdr \"$3\" dev \"$(interface_to \"$2\")\" nud permanent ;;";
+    let without_effect = programs.replace(set, "echo \"arp: delete: cannot locate $2\" >&2 ;;");
+    assert_ne!(programs, without_effect);
+    rig.lab.install(Host::Dut, "arp", &without_effect);
+    let refused = |output: &std::process::Output| {
+        assert_eq!(output.status.code(), Some(3), "{}", text(output));
+        let why = "`arp -an` lists no permanent 198.18.0.1 ";
+        assert!(text(output).contains(why), "{}", text(output));
+    };
+    let before = rig.dut();
+    refused(&rig.run().output().unwrap());
+    assert_as_before(&rig, &before);
+    // What a reply makes of the entry lasts for some minutes only.
+    rig.lab.install(Host::Dut, "arp", &programs);
+    let replace = "ip neigh change 198.18.0.1 dev eth1 lladdr 02:00:00:00:00:99 nud reachable 2>&1 || echo none";
+    let child = rig.begin("frames are sent", || rig.sent_frames() > 1000);
+    let child = shared::wait_for_child("a reply comes", child, || {
+        rig.ssh(Host::Dut, replace).is_empty()
+    });
+    refused(&shared::finish(child));
 }
 
 #[test]

@@ -106,6 +106,19 @@ pub(super) trait DutSystem {
     /// `Host` where one has none in time, and those of the connection.
     fn await_link(&self, host: &OnHost) -> Result<(), LabError>;
 
+    /// Proves that the stations are the neighbours that they were set to be, where a system may lose them.
+    ///
+    /// # Errors
+    /// `Host` where one is not, and those of the connection.
+    fn prove_neighbours(
+        &self,
+        _host: &OnHost,
+        _families: &[AddressFamily],
+        _stations: [&Station; 2],
+    ) -> Result<(), LabError> {
+        Ok(())
+    }
+
     /// Frames that the system dropped so far, by reason, and the answers to more questions.
     ///
     /// # Errors
@@ -304,7 +317,20 @@ impl Dut {
         self.own.forget();
         steps.extend(self.settings.keep(&answers)?);
         change_all(&self.host.connection, journal, steps)?;
-        self.await_link()
+        self.await_link()?;
+        self.prove_neighbours(families, stations)
+    }
+
+    /// Proves that the stations are the neighbours that they were set to be.
+    ///
+    /// # Errors
+    /// As of [`DutSystem::prove_neighbours`].
+    pub(super) fn prove_neighbours(
+        &self,
+        families: &[AddressFamily],
+        stations: [&Station; 2],
+    ) -> Result<(), LabError> {
+        self.system.prove_neighbours(&self.host, families, stations)
     }
 
     /// Waits until those ports that are up have a link.

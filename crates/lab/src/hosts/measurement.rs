@@ -152,6 +152,15 @@ impl<'a> Measurement<'a> {
         )
     }
 
+    /// Proves that the tester's stations are still the DUT's neighbours; nothing where it is not set up.
+    fn prove_neighbours(&self) -> Result<(), LabError> {
+        if self.before.is_empty() {
+            return Ok(());
+        }
+        let families = &self.resolved.traffic.families;
+        (self.link.dut).prove_neighbours(families, [&self.generator, &self.sink])
+    }
+
     /// Boots the DUT for a trial, whatever has booted there before, and sets it up: every trial has a boot of
     /// its own. Nothing where no variant needs one.
     fn boot_for(
@@ -160,6 +169,9 @@ impl<'a> Measurement<'a> {
         variant: &Variant,
         on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<(), LabError> {
+        if self.boots_every_trial() {
+            self.prove_neighbours()?;
+        }
         let Some(boots) = self.boots.as_mut().filter(|boots| boots.every_trial) else {
             return Ok(());
         };
@@ -395,6 +407,7 @@ impl<'a> Measurement<'a> {
     /// # Errors
     /// `Host` where it is not, and those of the connection.
     pub(super) fn finish(self) -> Result<(BlockLog, DifferingFacts), LabError> {
+        self.prove_neighbours()?;
         let Self {
             link,
             changes,

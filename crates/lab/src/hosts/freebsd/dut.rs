@@ -240,6 +240,18 @@ impl DutSystem for FreebsdDut {
         Ports(host).await_link()
     }
 
+    fn prove_neighbours(
+        &self,
+        host: &OnHost,
+        families: &[AddressFamily],
+        stations: [&Station; 2],
+    ) -> Result<(), LabError> {
+        if self.has_sets() {
+            return Ok(());
+        }
+        Ports(host).prove_neighbours(families, stations)
+    }
+
     fn drops(
         &self,
         host: &OnHost,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use fwdlab_model::AddressFamily;
 
 use super::reached::network;
-use super::text::{Interface, interface, route_interface, static_routes};
+use super::text::{Interface, interface, route_interface, static_neighbours, static_routes};
 use crate::LabError;
 use crate::addresses::{Prefix, addresses};
 use crate::hosts::dut::{OnHost, PORTS_TIME_MAX, unless_refused};
@@ -106,8 +106,12 @@ impl Ports<'_> {
     pub(super) fn bring_up(&self, answers: &Answers) -> Result<Vec<Step>, LabError> {
         let mut steps = Vec::new();
         for name in self.0.ports() {
-            if interface(answers.needed(&shown(name))?).is_up {
+            let before = interface(answers.needed(&shown(name))?);
+            if before.is_up {
                 continue;
+            }
+            if !before.is_inet6_off {
+                steps.extend(inet6_step(name, &before));
             }
             steps.push(Step::change(
                 format!("{name} (down)"),
@@ -135,8 +139,11 @@ impl Ports<'_> {
             (name_in, own.dut_in, own.generator, generator, own.sources),
             (name_out, own.dut_out, own.sink, sink, own.destinations),
         ] {
-            let there = interface(answers.needed(&shown(name))?).addresses;
-            if !there.contains(&address.0.to_string()) {
+            let before = interface(answers.needed(&shown(name))?);
+            if !before.addresses.contains(&address.0.to_string()) {
+                if family == AddressFamily::Inet6 && before.is_inet6_off {
+                    steps.extend(inet6_step(name, &before));
+                }
                 steps.push(address_step(family, name, address));
             }
             steps.push(neighbour_step(family, name, neighbour, &station.mac));
@@ -158,6 +165,40 @@ impl Ports<'_> {
             }
         }
         Ok(steps)
+    }
+
+    /// Proves that the stations are permanent neighbours. `arp -S` ends well where it finds no port for an address, and
+    /// what it set can become an entry that a reply has made.
+    ///
+    /// # Source
+    /// FreeBSD: `set_nl` in `usr.sbin/arp/arp_netlink.c`, from 14 on.
+    ///
+    /// # Errors
+    /// `Host` where one is none.
+    pub(super) fn prove_neighbours(
+        &self,
+        families: &[AddressFamily],
+        [generator, sink]: [&Station; 2],
+    ) -> Result<(), LabError> {
+        let [name_in, name_out] = self.0.ports();
+        for &family in families {
+            let (program, _) = neighbour_program(family);
+            let there = static_neighbours(&self.run(&[program, "-an"])?);
+            let own = addresses(family);
+            for (name, neighbour, station) in [
+                (name_in, own.generator, generator),
+                (name_out, own.sink, sink),
+            ] {
+                let expected = format!("{neighbour} {} {name}", station.mac);
+                if !there.iter().any(|it| it.eq_ignore_ascii_case(&expected)) {
+                    return Err(self.0.connection.wrong(format!(
+                        "`{program} -an` lists no permanent {expected}, which was set; see whether {neighbour} is the \
+                         address of another station on that cable, or something else there changes neighbours"
+                    )));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Proves that a set of configuration files routes a family's destinations out of the right port.
@@ -189,6 +230,29 @@ impl Ports<'_> {
     }
 }
 
+/// Takes back what comes by itself with a port's first address of IPv6, or when a port is brought up that has IPv6: the
+/// family is on, and the port has a link-local address with its routes and its neighbour entry. None where nothing comes.
+/// Addresses go before the family is off again: those that are left stay tentative.
+///
+/// # Source
+/// FreeBSD: `in6_control` in `sys/netinet6/in6.c` (a new address clears `IFDISABLED`), `nd6_ioctl` in
+/// `sys/netinet6/nd6.c` (`SIOCSIFINFO_FLAGS`), `in6_ifattach` in `sys/netinet6/in6_ifattach.c` (the address, where there is
+/// none of its kind).
+fn inet6_step(name: &str, before: &Interface) -> Option<Step> {
+    const DELETE: &str = "for address in $(ifconfig \"$0\" inet6 | sed -n 's/.*inet6 \\(fe80:[^ ]*\\).*/\\1/p'); \
+                          do ifconfig \"$0\" inet6 \"$address\" -alias; done";
+    const SWITCH_OFF: &str = "ifconfig \"$0\" inet6 ifdisabled";
+    let has_link_local = before.addresses.iter().any(|it| it.starts_with("fe80:"));
+    let script = match (has_link_local, before.is_inet6_off) {
+        (false, false) => DELETE.to_owned(),
+        (false, true) => format!("{DELETE}; {SWITCH_OFF}"),
+        (true, true) => SWITCH_OFF.to_owned(),
+        (true, false) => return None,
+    };
+    let undo = Errand::of(&["sh", "-c", &script, name]);
+    Some(Step::kept(format!("IPv6 of {name}"), undo))
+}
+
 fn address_step(family: AddressFamily, name: &str, (address, length): Prefix) -> Step {
     let address = address.to_string();
     let with_length = format!("{address}/{length}");
@@ -201,12 +265,17 @@ fn address_step(family: AddressFamily, name: &str, (address, length): Prefix) ->
     }
 }
 
-fn neighbour_step(family: AddressFamily, name: &str, neighbour: IpAddr, mac: &str) -> Step {
-    let neighbour = neighbour.to_string();
-    let (program, set) = match family {
+/// What sets neighbours of a family, and by which option.
+const fn neighbour_program(family: AddressFamily) -> (&'static str, &'static str) {
+    match family {
         AddressFamily::Inet => ("arp", "-S"),
         AddressFamily::Inet6 => ("ndp", "-s"),
-    };
+    }
+}
+
+fn neighbour_step(family: AddressFamily, name: &str, neighbour: IpAddr, mac: &str) -> Step {
+    let neighbour = neighbour.to_string();
+    let (program, set) = neighbour_program(family);
     Step::change(
         format!("neighbour {neighbour} of {name}"),
         quietly(&[program, "-d", &neighbour]),
@@ -246,4 +315,28 @@ fn shown(name: &str) -> Vec<String> {
 
 fn routes_of(family: AddressFamily) -> Vec<String> {
     owned(&["netstat", "-rn", "-f", family.as_str()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // FreeBSD, `sys/netinet6/in6.c`, `in6_control`; `sys/netinet6/in6_ifattach.c`, `in6_ifattach`: IFDISABLED goes, and a
+    // link-local address comes where there is none.
+    #[test]
+    fn what_comes_with_ipv6_is_taken_back_and_nothing_else() {
+        let script = |text: &str| {
+            let step = inet6_step("ix0", &interface(text))?;
+            Some(step.undo.words[2].clone())
+        };
+        let off = "\tnd6 options=9<PERFORMNUD,IFDISABLED>\n";
+        let owners = "\tinet6 fe80::1%ix0 prefixlen 64 tentative scopeid 0x1\n";
+        let (delete, switch) = ("-alias", "inet6 ifdisabled");
+        let both = script(off).unwrap();
+        assert!(both.contains(delete) && both.ends_with(switch), "{both}");
+        assert!(!script("").unwrap().contains(switch));
+        let both_there = script(&format!("{owners}{off}")).unwrap();
+        assert!(!both_there.contains(delete) && both_there.ends_with(switch));
+        assert_eq!(script(owners), None);
+    }
 }

@@ -15,6 +15,8 @@ pub(super) struct Interface {
     pub(super) addresses: Vec<String>,
     /// Whether an address is still being probed for duplicates.
     pub(super) is_tentative: bool,
+    /// Whether IPv6 is off there (`IFDISABLED`), so that its addresses stay tentative for good.
+    pub(super) is_inet6_off: bool,
     /// Each line that sets something, under its first word.
     pub(super) settings: BTreeMap<String, String>,
 }
@@ -60,14 +62,22 @@ pub(super) fn interface(text: &str) -> Interface {
                 // `options=4e507bb<RXCSUM,TXCSUM>`, `nd6 options=21<PERFORMNUD>`, `media: Ethernet autoselect`
                 let name = first.split(['=', ':']).next().unwrap_or_default();
                 let name = if line.starts_with("nd6 options") {
+                    interface.is_inet6_off = line.contains("IFDISABLED");
                     "nd6 options"
                 } else {
                     name
                 };
-                interface.settings.insert(name.to_owned(), line.to_owned());
+                // What the link has agreed on comes and goes with it: `autoselect (10Gbase-SR <full-duplex>)`.
+                let setting = match name {
+                    "media" => line.split(" (").next().unwrap_or(line),
+                    _ => line,
+                };
+                let setting = setting.to_owned();
+                interface.settings.insert(name.to_owned(), setting);
             }
         }
     }
+    interface.is_tentative &= !interface.is_inet6_off;
     interface
 }
 
@@ -373,9 +383,29 @@ ix0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu
         assert_eq!(ix0.settings["mtu"], "1500");
         assert_eq!(ix0.settings["flags"], "UP,BROADCAST,SIMPLEX,MULTICAST");
         assert!(ix0.settings["options"].contains("VLAN_MTU"));
-        assert!(ix0.settings["media"].contains("rxpause"));
+        assert_eq!(ix0.settings["media"], "media: Ethernet autoselect");
         let down = interface("ix1: flags=8802<BROADCAST,SIMPLEX,MULTICAST> metric 0 mtu 1500\n");
         assert!(!down.is_up && down.status.is_none());
+    }
+
+    // FreeBSD, `sbin/ifconfig/ifmedia.c`, `media_status`: what is in parentheses is the active media of the link.
+    #[test]
+    fn media_are_what_was_set_not_what_was_agreed_on() {
+        let without_link = IX0.replace("(10Gbase-SR <full-duplex,rxpause,txpause>)", "(none)");
+        let media = |text: &str| interface(text).settings["media"].clone();
+        assert_eq!(media(&without_link), media(IX0));
+        let set = "\tmedia: Ethernet 10Gbase-T <full-duplex,rxpause>\n";
+        assert_eq!(media(set), set.trim());
+    }
+
+    // FreeBSD, `sys/netinet6/nd6.c`, `nd6_ioctl`: with IFDISABLED all addresses become tentative, and nothing proves them.
+    #[test]
+    fn addresses_where_ipv6_is_off_are_waited_for_by_nobody() {
+        let off = "nd6 options=29<PERFORMNUD,IFDISABLED,AUTO_LINKLOCAL>";
+        let ix0 = interface(&IX0.replace("nd6 options=21<PERFORMNUD,AUTO_LINKLOCAL>", off));
+        assert!(ix0.is_inet6_off && !ix0.is_tentative);
+        assert_eq!(ix0.settings["nd6 options"], off);
+        assert!(!interface(IX0).is_inet6_off);
     }
 
     #[test]
