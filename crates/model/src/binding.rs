@@ -23,6 +23,9 @@ pub enum Binding {
         key: String,
         /// The value of each level.
         values: Values,
+        /// As what a value reads back that the kernel rounds, clamps or masks; as it was written where this says nothing.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        reads_back: BTreeMap<String, String>,
     },
     /// The text of an nftables ruleset for each level, in which `{dut-in}` and `{dut-out}` stand for the DUT's
     /// interfaces; empty text is no ruleset.

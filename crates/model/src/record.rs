@@ -270,8 +270,8 @@ pub struct BlockRecord {
     pub cpu_speeds: Vec<CpuSpeed>,
     /// Which part of the slices the observations rest on, by family.
     pub rate_basis: BTreeMap<AddressFamily, RateBasis>,
-    /// Of a lab of hosts: everything that was found to differ between the variants on the DUT, by variant and
-    /// fact.
+    /// Of a lab of hosts: everything that was found to differ between the variants on the DUT, and each sysctl that its
+    /// kernel has made something else of than was asked for, by variant and fact.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub differing_facts: BTreeMap<VariantName, BTreeMap<String, String>>,
     /// Of a lab of hosts: what sent and counted, which only shows when the first frames are sent.

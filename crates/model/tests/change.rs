@@ -89,7 +89,8 @@ fn every_mechanism_of_a_lab_of_this_machine_is_written_and_read() {
         resolved.lab.bindings[key],
         Binding::Sysctl {
             key: key.to_owned(),
-            values: Values::default()
+            values: Values::default(),
+            reads_back: BTreeMap::new(),
         }
     );
     assert_eq!(resolved.variants[1].levels[key], Level::Integer(1));

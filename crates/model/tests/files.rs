@@ -650,6 +650,20 @@ fn earlier_data_are_part_of_the_experiment() {
 }
 
 #[test]
+fn levels_that_read_back_alike_are_refused() {
+    let rounded = "sysctl = \"net.x\"\nreads_back = { 1000 = 992 }";
+    let errors = bound("[1000, 992]", rounded).errors();
+    let expected = "level 992 reads back as 992, as level 1000 does";
+    assert!(errors.contains(expected), "{errors}");
+    let errors = bound(
+        "[0, 1]",
+        "sysfs = { file = \"threaded\" }\nreads_back = { 0 = 1 }",
+    )
+    .errors();
+    assert!(errors.contains("`sysfs` takes no `reads_back`"), "{errors}");
+}
+
+#[test]
 fn every_mechanism_is_bound() {
     let values = |pairs: &[(&str, &str)]| {
         let pairs = pairs.iter();
@@ -667,6 +681,16 @@ fn every_mechanism_is_bound() {
             Binding::Sysctl {
                 key: "net.x".into(),
                 values: values(&[("off", "0"), ("strict", "1")]),
+                reads_back: BTreeMap::new(),
+            },
+        ),
+        (
+            "[1000, 1024]",
+            "sysctl = \"net.x\"\nreads_back = { 1000 = 992 }",
+            Binding::Sysctl {
+                key: "net.x".into(),
+                values: Values::default(),
+                reads_back: BTreeMap::from([("1000".into(), "992".into())]),
             },
         ),
         (

@@ -1000,11 +1000,14 @@ impl Page<'_> {
         self.paragraph("## What differs");
         self.paragraph(&sentences::differing_facts(report));
         for (fact, values) in &report.differing_facts {
-            let values = values.iter().map(|(variant, value)| {
+            let each = values.iter().map(|(variant, value)| {
                 let label = text::markdown(report.label(variant));
                 format!("{label}: {}", sentences::fact(value))
             });
-            let values = values.collect::<Vec<_>>().join("; ");
+            let values = match sentences::common(values) {
+                Some(value) => sentences::fact(value),
+                None => each.collect::<Vec<_>>().join("; "),
+            };
             self.line(&format!("- {}: {values}", text::markdown(fact)));
         }
         self.line("");

@@ -492,13 +492,29 @@ pub fn settled_load(load: &LoadRecord) -> Vec<String> {
     sentences
 }
 
-/// In how many facts of the DUT the variants differ.
+/// In how many facts of the DUT the variants differ, and how many only read back as something else than was asked for.
 pub(crate) fn differing_facts(report: &Report) -> String {
-    format!(
+    let facts = report.differing_facts.values();
+    let alike = facts.filter(|values| common(values).is_some()).count();
+    let differing = report.differing_facts.len() - alike;
+    let mut text = format!(
         "The variants differ in {} of the DUT, as read from it under each of them, and in nothing else that was read: \
          settings of the kernel and its modules, rulesets, routes, and what the ports do.",
-        format::counted(report.differing_facts.len() as u64, "fact")
-    )
+        format::counted(differing as u64, "fact")
+    );
+    if alike > 0 {
+        text += &format!(
+            " In {}, alike under all variants, the kernel made something else of what it was set to.",
+            format::counted(alike as u64, "more fact")
+        );
+    }
+    text
+}
+
+/// The value that a fact has under all variants; none where they differ.
+pub(crate) fn common<K>(values: &BTreeMap<K, String>) -> Option<&String> {
+    let first = values.values().next()?;
+    values.values().all(|value| value == first).then_some(first)
 }
 
 /// The value of a fact in few words; a long text is left to report.json.

@@ -45,7 +45,7 @@ if mkdir "$boot" 2>/dev/null; then
     [ ! -e "$nanobsd" ] || boot_nanobsd
     sed -n 's/^\([a-z][^= ]*=".*"\)$/\1/p' /boot/loader.conf.local > "$boot/kenv" 2>/dev/null
     [ ! -e "$nanobsd" ] || echo "vfs.root.mountfrom=\"ufs:/dev/$(root)\"" >> "$boot/kenv"
-    echo 66047 > "$boot/kern.random.harvest.mask"
+    { [ -e "$home/older" ] && echo 66047 || echo 135647; } > "$boot/kern.random.harvest.mask"
     # sys/netinet6/nd6.c, nd6_ifattach: IPv6 is off on each port that rc.conf gives none.
     touch "$boot/eth1.ifdisabled" "$boot/eth2.ifdisabled"
     # What is to boot once.
@@ -60,6 +60,7 @@ value() {
     case $1 in
         kern.boottime)
             echo "{ sec = $((1700000000 + 60 * $(cat "$home/boots"))), usec = 123456 } Tue Nov 14 22:13:20 2023" ;;
+        kern.osreldate) [ -e "$home/older" ] && echo 1104001 || echo 1500068 ;;
         kern.bootfile) echo "/boot/$(cat "$boot/kernel")/kernel" ;;
         kern.conftxt) printf 'options\tINET\noptions\tINET6\nident\tGENERIC\n' ;;
         hw.ncpu) echo 8 ;;
@@ -132,7 +133,14 @@ case $asked in
     'sysctl -e dev.eth') questions; values dev.eth.1.iflib.simple_tx dev.eth.2.iflib.simple_tx ;;
     'sysctl net.inet.ip.forwarding='*) changes; echo "${1#*=}" > /proc/sys/net/ipv4/ip_forward ;;
     'sysctl net.inet6.ip6.forwarding='*) changes; echo "${1#*=}" > /proc/sys/net/ipv6/conf/all/forwarding ;;
-    'sysctl kern.random.harvest.mask='*) changes; echo "${1#*=}" > "$boot/kern.random.harvest.mask" ;;
+    # sys/dev/random/random_harvestq.c, random_check_uint_harvestmask: of 15 the bits of NET_ETHER, UMA and of hardware
+    # (from 13 on) stay as they were, of 11 none does.
+    'sysctl kern.random.harvest.mask='*)
+        changes
+        asked=${1#*=} stood=$(value "${1%=*}")
+        [ -e "$home/older" ] && kept=0 || kept=$((0xffffe420))
+        [ "$asked" -lt $((1 << 30)) ] || fail "${1%=*}=$asked: Invalid argument"
+        echo $((asked & ~kept | stood & kept)) > "$boot/${1%=*}" ;;
     'sysctl net.inet.ip.fw.enable='*' net.inet6.ip6.fw.enable='*)
         changes
         filter

@@ -110,6 +110,8 @@ fn a_freebsd_dut_boots_for_every_trial_and_is_put_back() {
         "stand-ins for FreeBSD's programs",
         "FreeBSD 15.0-CURRENT #0 main-n277567",
         "Atom(TM)",
+        // 351 with the bit of RDRAND, which the kernel keeps.
+        "- sysctl kern.random.harvest.mask: `131423`",
     ] {
         assert!(readme.contains(expected), "{expected}: {readme}");
     }
@@ -122,6 +124,7 @@ fn a_freebsd_dut_boots_for_every_trial_and_is_put_back() {
                 "kenv dev.eth.2.iflib.simple_tx",
                 "sysctl dev.eth.1.iflib.simple_tx",
                 "sysctl dev.eth.2.iflib.simple_tx",
+                "sysctl kern.random.harvest.mask",
             ]
         );
     }

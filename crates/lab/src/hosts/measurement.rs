@@ -3,13 +3,13 @@
 //! The load of a slice is started when the variant is set and stopped before anything is asked of the DUT again: a
 //! DUT that forwards all it can has no time for ssh, and counters are read when nothing is under way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, DutReading, FamilyOrder, PlannedBlock, Resolved, Tester, TesterReading, Variant,
-    VariantName, Verification,
+    AddressFamily, Binding, DutReading, FamilyOrder, PlannedBlock, Resolved, Tester, TesterReading,
+    Variant, VariantName, Verification, devices,
 };
 use fwdlab_stats::as_f64;
 use fwdlab_sys::{BootTime, Interrupts};
@@ -606,7 +606,35 @@ fn named(differing: &BTreeMap<String, (String, String)>) -> String {
     text
 }
 
-/// What the variants differ in, by variant.
+/// The facts of sysctls that the kernel has made something else of than was asked for, where it may.
+fn changed_by_the_kernel(
+    resolved: &Resolved,
+    known: &BTreeMap<VariantName, Facts>,
+) -> BTreeSet<String> {
+    let mut changed = BTreeSet::new();
+    for variant in &resolved.variants {
+        let Some(facts) = known.get(&variant.name) else {
+            continue;
+        };
+        for (factor, level) in &variant.levels {
+            let Some(Binding::Sysctl { key, values, .. }) = resolved.lab.bindings.get(factor)
+            else {
+                continue;
+            };
+            let asked = values.value(level);
+            let names = devices(key)
+                .into_iter()
+                .map(|name| format!("sysctl {name}"));
+            changed.extend(names.filter(|name| {
+                let stands = facts.get(name);
+                stands.is_some_and(|it| !it.split_whitespace().eq(asked.split_whitespace()))
+            }));
+        }
+    }
+    changed
+}
+
+/// What the variants differ in, by variant, and what the kernel made of sysctls.
 fn differing_facts(resolved: &Resolved, known: &BTreeMap<VariantName, Facts>) -> DifferingFacts {
     let Some(baseline) = resolved
         .comparisons
@@ -616,7 +644,8 @@ fn differing_facts(resolved: &Resolved, known: &BTreeMap<VariantName, Facts>) ->
         return DifferingFacts::new();
     };
     let all = known.values().flat_map(|facts| difference(baseline, facts));
-    let names: std::collections::BTreeSet<String> = all.map(|(name, _)| name).collect();
+    let mut names: BTreeSet<String> = all.map(|(name, _)| name).collect();
+    names.extend(changed_by_the_kernel(resolved, known));
     let of = |facts: &Facts| {
         let values = names.iter();
         let values =

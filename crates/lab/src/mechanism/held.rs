@@ -1,5 +1,7 @@
 //! Values that a kernel holds by name: read, set and put back.
 
+use std::collections::BTreeMap;
+
 use fwdlab_model::{Values, Variant};
 
 use super::question::{Answers, Look, Question};
@@ -71,6 +73,8 @@ pub(super) struct Held {
     names: Vec<String>,
     values: Values,
     holder: Holder,
+    /// As what a value reads back where it is not as it was written.
+    reads_back: BTreeMap<String, String>,
 }
 
 impl Held {
@@ -80,7 +84,14 @@ impl Held {
             names,
             values: values.clone(),
             holder,
+            reads_back: BTreeMap::new(),
         }
+    }
+
+    /// The same with values that the kernel changes.
+    pub(super) fn reading_back(self, reads_back: &BTreeMap<String, String>) -> Self {
+        let reads_back = reads_back.clone();
+        Self { reads_back, ..self }
     }
 
     /// What they are to hold for the variant, where it says.
@@ -131,7 +142,7 @@ impl Mechanism for Held {
         let readings = self.asked(variant).map(|(name, asked)| Reading {
             setting: name.clone(),
             look: self.holder.look(name),
-            asked,
+            asked: self.reads_back.get(&asked).cloned().unwrap_or(asked),
             form: self.holder.form(),
         });
         Ok(readings.collect())

@@ -10,6 +10,7 @@ pub(crate) mod configs;
 pub(crate) mod ethtool;
 pub(crate) mod file;
 mod filters;
+mod harvest_mask;
 mod held;
 mod image;
 pub(crate) mod kernel;
@@ -200,8 +201,13 @@ pub(crate) fn on_linux(
     }
     for (factor, binding) in &resolved.lab.bindings {
         match binding {
-            Binding::Sysctl { key, values } => {
-                mechanisms.push(Box::new(sysctl::on_linux(factor, key, values, place)));
+            Binding::Sysctl {
+                key,
+                values,
+                reads_back,
+            } => {
+                let sysctl = sysctl::on_linux(factor, key, values, place);
+                mechanisms.push(Box::new(sysctl.reading_back(reads_back)));
             }
             Binding::Sysfs {
                 file,
@@ -280,8 +286,24 @@ pub(crate) fn on_freebsd(
         .any(|binding| matches!(binding, Binding::Loader { .. } | Binding::Configs(_)));
     for (factor, binding) in bindings {
         match binding {
-            Binding::Sysctl { key, values } => {
-                mechanisms.push(Box::new(sysctl::on_freebsd(factor, key, values)));
+            Binding::Sysctl {
+                key,
+                values,
+                reads_back,
+            } if key == harvest_mask::NAME && reads_back.is_empty() => {
+                let mut factors = resolved.factors.iter();
+                let levels = factors.find(|it| it.name == *factor);
+                let levels = levels.map_or(&[][..], |it| &it.levels);
+                let mask = harvest_mask::HarvestMask::new(factor, values, levels);
+                mechanisms.push(Box::new(mask));
+            }
+            Binding::Sysctl {
+                key,
+                values,
+                reads_back,
+            } => {
+                let sysctl = sysctl::on_freebsd(factor, key, values);
+                mechanisms.push(Box::new(sysctl.reading_back(reads_back)));
             }
             Binding::Loader { tunable, values } => {
                 mechanisms.push(Box::new(boot::Loader::new(factor, tunable, values)));

@@ -115,7 +115,37 @@ fn key_of(setting: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use fwdlab_model::{Level, Variant, VariantName};
+
     use super::*;
+    use crate::mechanism::Mechanism as _;
+    use crate::mechanism::question::Answers;
+
+    #[test]
+    fn a_value_that_the_kernel_changes_reads_back_as_the_lab_says() {
+        let rounded = BTreeMap::from([("1000".to_owned(), "992".to_owned())]);
+        let held = on_freebsd("f", "kern.x", &Values::default());
+        let mut held = held.reading_back(&rounded);
+        for (level, stands, is_as_asked) in [
+            (1000, "992", true),
+            (1000, "1000", false),
+            (2000, "2000", true),
+            (2000, "1984", false),
+        ] {
+            let variant = Variant {
+                name: VariantName::from_label("a"),
+                label: "a".to_owned(),
+                levels: BTreeMap::from([("f".to_owned(), Level::Integer(level))]),
+                control_of: None,
+                unavailable: None,
+            };
+            let answers = Answers::of("router", [(shown("kern.x"), stands)]);
+            let moved = held.moved(&variant, &answers).unwrap();
+            assert_eq!(moved.is_none(), is_as_asked, "{level} {stands}: {moved:?}");
+        }
+    }
 
     #[test]
     fn a_slip_in_a_key_is_seen_in_every_part() {

@@ -256,6 +256,7 @@ pub(crate) fn sysctl(key: &str) -> Binding {
     Binding::Sysctl {
         key: key.to_owned(),
         values: Values::default(),
+        reads_back: BTreeMap::new(),
     }
 }
 

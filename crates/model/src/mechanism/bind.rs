@@ -97,6 +97,31 @@ impl Binder<'_, '_> {
         Values::default()
     }
 
+    /// An error for each level that reads back as another one does: nothing could prove which of them is set.
+    pub(super) fn refuse_alike(&mut self, values: &Values, reads_back: &BTreeMap<String, String>) {
+        if reads_back.is_empty() {
+            return;
+        }
+        let stands = |level: &Level| {
+            let value = values.value(level);
+            reads_back.get(&value).cloned().unwrap_or(value)
+        };
+        let factor = self.factor;
+        let first = |level: &Level| {
+            let mut levels = factor.levels.iter().map(Spanned::get_ref);
+            levels.find(|other| stands(other) == stands(level)).cloned()
+        };
+        self.refuse_levels(
+            |level| first(level).is_some_and(|first| first != *level),
+            |level| {
+                let (first, stands) = (first(level), stands(level));
+                let first = first.unwrap_or_else(|| level.clone());
+                format!("level {level} reads back as {stands}, as level {first} does")
+            },
+            "leave one of them out, or correct `reads_back` in the lab file",
+        );
+    }
+
     /// An error for each level that the mechanism cannot set: what is wrong with it, and what to write instead.
     pub(super) fn refuse_levels(
         &mut self,

@@ -71,6 +71,8 @@ struct Given<'a> {
     keys: &'static [&'static str],
     /// What is written for each level, where that is said.
     values: Option<BTreeMap<String, String>>,
+    /// As what a written value reads back, where that is another.
+    reads_back: BTreeMap<String, String>,
 }
 
 /// The mechanisms; a binding has one of them.
@@ -116,7 +118,8 @@ pub(crate) enum Levels {
 
 /// What a binding may hold.
 pub(crate) const BINDING_KEYS: &[&str] = &{
-    let mut keys = ["values"; MECHANISMS.len() + 1];
+    let mut keys = ["values"; MECHANISMS.len() + 2];
+    keys[MECHANISMS.len() + 1] = "reads_back";
     let mut number = 0;
     while number < MECHANISMS.len() {
         keys[number] = MECHANISMS[number].key;
@@ -151,7 +154,12 @@ pub(crate) fn schema() -> serde_json::Value {
         "What is written for each level of a sysctl, a loader tunable, a module's parameter or a file in sysfs.",
         json!({ "type": ["string", "integer"] }),
     );
-    let mut binding = table(json!({ "properties": { "values": values } }));
+    let reads_back = by_level(
+        "As what a value of a sysctl reads back that the kernel rounds, clamps or masks.",
+        json!({ "type": ["string", "integer"] }),
+    );
+    let mut binding =
+        table(json!({ "properties": { "values": values, "reads_back": reads_back } }));
     for mechanism in MECHANISMS {
         binding["properties"][mechanism.key] = (mechanism.schema)();
     }
@@ -209,12 +217,14 @@ pub(crate) fn read(
         return None;
     }
     let values = values(reading, &table, mechanism);
+    let reads_back = reads_back(reading, &table, mechanism);
     let given = Given {
         kind,
         value,
         what: &what,
         keys: mechanism.table.map_or(&[], |(keys, _)| keys),
         values,
+        reads_back,
     };
     (mechanism.read)(reading, given)
 }
@@ -286,19 +296,40 @@ fn values(
         return None;
     }
     let what = table.what("values");
-    Some(levels(reading, value, &what, |reading, value, what| {
-        let written = match value.get_ref() {
-            DeValue::Integer(_) => reading
-                .integer(value, what, i64::MIN..=i64::MAX)?
-                .to_string(),
-            DeValue::String(_) => reading.line(value, what)?.into_inner(),
-            _ => {
-                reading.expected(value, what, "one line of text or a whole number");
-                return None;
-            }
-        };
-        Some(written)
-    }))
+    Some(levels(reading, value, &what, written))
+}
+
+/// A value as it is written.
+fn written(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<String> {
+    match value.get_ref() {
+        DeValue::Integer(_) => {
+            let number = reading.integer(value, what, i64::MIN..=i64::MAX)?;
+            Some(number.to_string())
+        }
+        DeValue::String(_) => Some(reading.line(value, what)?.into_inner()),
+        _ => {
+            reading.expected(value, what, "one line of text or a whole number");
+            None
+        }
+    }
+}
+
+/// The `reads_back` beside a sysctl.
+fn reads_back(
+    reading: &mut Reading<'_>,
+    table: &Table<'_>,
+    mechanism: &Description,
+) -> BTreeMap<String, String> {
+    let Some(value) = table.value("reads_back") else {
+        return BTreeMap::new();
+    };
+    if mechanism.key != sysctl::SYSCTL.key {
+        let message = format!("`{}` takes no `reads_back`", mechanism.key);
+        let help = "`reads_back` goes with sysctl, of which a kernel may change what is written";
+        reading.error(value.span(), message).with_help(help);
+        return BTreeMap::new();
+    }
+    levels(reading, value, &table.what("reads_back"), written)
 }
 
 #[cfg(test)]

@@ -34,18 +34,22 @@ fn schema() -> serde_json::Value {
     )
 }
 
-/// A key, and the value of each level where the levels are not the values.
+/// A key, the value of each level where the levels are not the values, and as what values read back.
 #[derive(Debug)]
 struct Sysctl {
     key: String,
     values: Option<BTreeMap<String, String>>,
+    reads_back: BTreeMap<String, String>,
 }
 
 impl Mechanism for Sysctl {
     fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
+        let values = binder.values(self.values.as_ref(), "a sysctl");
+        binder.refuse_alike(&values, &self.reads_back);
         Binding::Sysctl {
             key: self.key.clone(),
-            values: binder.values(self.values.as_ref(), "a sysctl"),
+            values,
+            reads_back: self.reads_back.clone(),
         }
     }
 
@@ -77,6 +81,7 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism
         Box::new(Sysctl {
             key: sysctl.into_inner(),
             values: given.values,
+            reads_back: given.reads_back,
         })
     })
 }

@@ -15,7 +15,7 @@ pub(super) fn files(resolved: &Resolved) -> BTreeMap<PathBuf, String> {
         let set = Path::new(variant.name.as_str());
         for (factor, level) in &variant.levels {
             let (file, lines) = match resolved.lab.bindings.get(factor) {
-                Some(Binding::Sysctl { key, values }) => {
+                Some(Binding::Sysctl { key, values, .. }) => {
                     let value = values.value(level);
                     ("etc/sysctl.conf", assignments(key, &one_line(&value)))
                 }

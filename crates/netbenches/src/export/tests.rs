@@ -52,9 +52,12 @@ fn a_run_is_laid_out_as_the_archive_does() {
     let factor = "iflib.tx_abdicate";
     run.resolved.variants[1].levels = BTreeMap::from([(factor.to_owned(), Level::Integer(1))]);
     let key = "dev.ix.{0,1}.iflib.tx_abdicate".to_owned();
-    let values = Values::default();
-    let bindings = &mut run.resolved.lab.bindings;
-    bindings.insert(factor.to_owned(), Binding::Sysctl { key, values });
+    let sysctl = Binding::Sysctl {
+        key,
+        values: Values::default(),
+        reads_back: BTreeMap::new(),
+    };
+    run.resolved.lab.bindings.insert(factor.to_owned(), sysctl);
 
     let mut export = Export::of_run(&run).unwrap();
     export.add_readme("# Title\n".to_owned());

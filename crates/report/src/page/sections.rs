@@ -439,10 +439,11 @@ pub(super) fn variants(report: &Report) -> Markup {
                     @for (fact, values) in &report.differing_facts {
                         li {
                             (fact) ": "
-                            @for (index, (variant, value)) in values.iter().enumerate() {
+                            @if let Some(value) = sentences::common(values) { (prose(&sentences::fact(value))) }
+                            @else { @for (index, (variant, value)) in values.iter().enumerate() {
                                 @if index > 0 { "; " }
                                 (report.label(variant)) ": " (prose(&sentences::fact(value)))
-                            }
+                            } }
                         }
                     }
                 }
