@@ -654,6 +654,14 @@ pub(crate) struct GenArguments {
     /// The CPU that sends, and does nothing else meanwhile; default: the last
     #[arg(long, value_name = "N")]
     pub(crate) cpu: Option<u32>,
+    /// Several CPUs that send and share the flows
+    #[arg(
+        long,
+        value_name = "N,N",
+        value_delimiter = ',',
+        conflicts_with = "cpu"
+    )]
+    pub(crate) cpus: Vec<u32>,
     /// What sends; default: the first of these that the interface transmits the frames of
     #[arg(long, value_parser = sender())]
     pub(crate) sender: Option<Tester>,

@@ -17,12 +17,13 @@ const SHORTFALL_RATIO: f64 = 0.01;
 
 pub(crate) fn generate(arguments: &GenArguments) -> anyhow::Result<Code> {
     let traffic = arguments.end.traffic.traffic()?;
+    let cpus = cpus(arguments)?;
     let load = InterfaceLoad {
         destination: arguments.to,
         family: arguments.end.traffic.family,
         traffic: &traffic,
         is_reversed: false,
-        cpu: cpu(arguments.cpu)?,
+        cpus: &cpus,
         pace: arguments.pps.map_or(Pace::SelfClocked, |pps| Pace::Paced {
             pps,
             burst_frames: arguments.burst,
@@ -40,7 +41,8 @@ pub(crate) fn generate(arguments: &GenArguments) -> anyhow::Result<Code> {
     let start = running.started();
     let mut seconds = Seconds::new(start, arguments.time, interrupts);
     let mut rates = Rates::default();
-    let mut before = (start, SentFrames::default());
+    let sent_before = running.sent_before();
+    let mut before = (start, sent_before);
     let goes_on = || running.is_running();
     let end = seconds.tell(arguments.end.quiet, goes_on, |second| {
         let now = (Instant::now(), running.sent()?);
@@ -56,6 +58,7 @@ pub(crate) fn generate(arguments: &GenArguments) -> anyhow::Result<Code> {
     let summary = Summary {
         duration: start.elapsed(),
         sent: running.stop()?,
+        offered_before: sent_before.offered,
         sender,
         rates,
     };
@@ -71,22 +74,37 @@ pub(crate) fn generate(arguments: &GenArguments) -> anyhow::Result<Code> {
     })
 }
 
-/// The CPU that is asked for, or the last: device interrupts are often at the first.
-fn cpu(asked: Option<u32>) -> anyhow::Result<u32> {
+/// The CPUs that are asked for, or the last: device interrupts are often at the first.
+fn cpus(arguments: &GenArguments) -> anyhow::Result<Vec<u32>> {
     let online = fwdlab_sys::online_cpus()?;
-    let last = online.last().copied().unwrap_or(0);
-    let Some(cpu) = asked else {
-        return Ok(last);
+    let (option, asked) = match arguments.cpu {
+        Some(cpu) => ("--cpu", vec![cpu]),
+        None => ("--cpus", arguments.cpus.clone()),
     };
-    if !online.contains(&cpu) {
-        let seen: Vec<_> = online.iter().map(u32::to_string).collect();
-        return Err(WrongArguments(format!(
-            "--cpu {cpu}: there is no such CPU online; give one of {}",
-            seen.join(", ")
-        ))
-        .into());
+    for (number, cpu) in asked.iter().enumerate() {
+        if !online.contains(cpu) {
+            return Err(WrongArguments(format!(
+                "{option} {cpu}: there is no such CPU online; give one of {}",
+                listed(&online)
+            ))
+            .into());
+        }
+        if asked[..number].contains(cpu) {
+            return Err(WrongArguments(format!(
+                "{option}: CPU {cpu} is named twice; leave one out"
+            ))
+            .into());
+        }
     }
-    Ok(cpu)
+    if asked.is_empty() {
+        return Ok(vec![online.last().copied().unwrap_or(0)]);
+    }
+    Ok(asked)
+}
+
+fn listed(cpus: &[u32]) -> String {
+    let cpus: Vec<_> = cpus.iter().map(u32::to_string).collect();
+    cpus.join(", ")
 }
 
 /// Says on standard error what is sent and how.
@@ -104,14 +122,17 @@ fn introduce(arguments: &GenArguments, load: &InterfaceLoad<'_>, running: &Inter
             format!("{pps} a second in bursts of {burst_frames}")
         }
     };
+    let cpus = match load.cpus {
+        [cpu] => format!("CPU {cpu}"),
+        cpus => format!("CPUs {}", listed(cpus)),
+    };
     tell(&format!(
-        "sending {}, {pace}, from {} ({}) to {}, by {} on CPU {}; Ctrl-C ends it",
+        "sending {}, {pace}, from {} ({}) to {}, by {} on {cpus}; Ctrl-C ends it",
         described(load.traffic, load.family),
         arguments.interface,
         running.source(),
         load.destination,
         running.sender().sender(),
-        load.cpu,
     ));
 }
 
@@ -175,6 +196,8 @@ impl Interval {
 struct Summary {
     duration: Duration,
     sent: SentFrames,
+    /// Of them, what was offered before the duration began.
+    offered_before: u64,
     sender: Tester,
     rates: Rates,
 }
@@ -185,7 +208,7 @@ impl Summary {
     }
 
     fn offered_load_pps(&self) -> f64 {
-        self.sent.offered as f64 / self.duration_s()
+        (self.sent.offered - self.offered_before) as f64 / self.duration_s()
     }
 
     fn not_transmitted(&self) -> u64 {
@@ -223,7 +246,7 @@ impl Summary {
             let missing = 1.0 - self.offered_load_pps() / pps as f64;
             if missing > SHORTFALL_RATIO {
                 text += &format!(
-                    "{:.1} % LESS THAN INTENDED: something else is busy on that CPU, or the interface \
+                    "{:.1} % LESS THAN INTENDED: something else is busy on a CPU that sends, or the interface \
                      takes no more\n",
                     missing * 100.0
                 );

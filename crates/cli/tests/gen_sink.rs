@@ -308,6 +308,11 @@ fn every_frame_that_is_sent_is_counted_and_verified() {
             "--sender tx-ring",
             "tx-ring",
         ),
+        (
+            "--frame-size imix",
+            "--cpus 1,0 --pps 20001 --burst 8",
+            "ebpf",
+        ),
     ] {
         let (sent, counted) = send_and_count(&bench, options, &format!("{to} {sender}"), &from);
         assert_conserved(&sent, &counted);
@@ -544,6 +549,23 @@ fn what_cannot_be_used_says_what_to_do() {
     );
     let sent = bench.run(&format!("gen {NEAR} --to {FAR_MAC} --time 1 --sender ebpf"));
     assert_ends(&sent, 3, &["ethtool -K PEER gro on", "--sender tx-ring"]);
+
+    for (cpus, said) in [
+        ("--cpus 0,0", "--cpus: CPU 0 is named twice; leave one out"),
+        ("--cpus 0,8000", "--cpus 8000: there is no such CPU online"),
+        ("--cpus 0 --cpu 0", "cannot be used with"),
+        (
+            "--cpus 0,1 --sources 1 --destinations 1",
+            "more CPUs are to send (2) than there are flows (1)",
+        ),
+        (
+            "--cpus 0,1 --pps 1",
+            "1 a second are too few frames for 2 CPUs",
+        ),
+    ] {
+        let sent = bench.run(&format!("gen {NEAR} --to {FAR_MAC} --time 1 {cpus}"));
+        assert_ends(&sent, 2, &[said]);
+    }
 
     let set_down = || ip(&["link", "set", FAR, "down"]);
     bench.namespace.run(set_down).unwrap();

@@ -28,9 +28,9 @@ pub(crate) const DUT_KEYS: &[&str] = &[
     "overwrite_other_slice",
     "drop_counters",
 ];
-pub(crate) const TESTER_KEYS: &[&str] = &["host", "out", "in", "uses", "cpu", "program"];
+pub(crate) const TESTER_KEYS: &[&str] = &["host", "out", "in", "uses", "cpu", "cpus", "program"];
 pub(crate) const RECEIVER_KEYS: &[&str] = &["host", "in", "program"];
-pub(crate) const GENERATOR_KEYS: &[&str] = &["host", "out", "cpu", "program"];
+pub(crate) const GENERATOR_KEYS: &[&str] = &["host", "out", "cpu", "cpus", "program"];
 pub(crate) const USES: &[(&str, HostTesterKind)] = &[
     ("fwdlab", HostTesterKind::Fwdlab),
     ("pkt-gen", HostTesterKind::PktGen),
@@ -89,8 +89,9 @@ pub struct GeneratorHost {
     pub host: String,
     /// Where it sends.
     pub interface_out: String,
-    /// The CPU that sends; the last without.
-    pub cpu: Option<u32>,
+    /// The CPUs that send and share the flows; empty: the last CPU of the host.
+    #[serde(default, rename = "cpu", with = "one_or_several")]
+    pub cpus: Vec<u32>,
     /// The fwdlab program for that host, where this machine finds it; the running one without.
     #[serde(skip)]
     pub program: Option<PathBuf>,
@@ -167,11 +168,49 @@ pub struct TesterHost {
     /// The host of the sink, where that is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver: Option<ReceiverHost>,
-    /// The CPU that sends; the last without.
-    pub cpu: Option<u32>,
+    /// The CPUs that send and share the flows; empty: the last CPU of the host.
+    #[serde(default, rename = "cpu", with = "one_or_several")]
+    pub cpus: Vec<u32>,
     /// The fwdlab program for that host, where this machine finds it; the running one without.
     #[serde(skip)]
     pub program: Option<PathBuf>,
+}
+
+impl Hosts {
+    /// The most CPUs that send from one port.
+    pub(crate) fn cpus_a_port_max(&self) -> usize {
+        let others = self.generators.iter().map(|of| of.cpus.len());
+        others.fold(self.tester.cpus.len(), usize::max)
+    }
+}
+
+/// The CPUs of a port as results name them: none as nothing, one as a number, and several as a list.
+mod one_or_several {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Cpus {
+        One(u32),
+        Several(Vec<u32>),
+    }
+
+    pub(super) fn serialize<S: Serializer>(cpus: &[u32], serializer: S) -> Result<S::Ok, S::Error> {
+        let cpus = match *cpus {
+            [] => None,
+            [cpu] => Some(Cpus::One(cpu)),
+            _ => Some(Cpus::Several(cpus.to_vec())),
+        };
+        cpus.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(of: D) -> Result<Vec<u32>, D::Error> {
+        Ok(match Option::deserialize(of)? {
+            None => Vec::new(),
+            Some(Cpus::One(cpu)) => vec![cpu],
+            Some(Cpus::Several(cpus)) => cpus,
+        })
+    }
 }
 
 /// Reads the tables of a lab of hosts; none where that is an error, of any other kind, and where a lab of FreeBSD
@@ -269,7 +308,12 @@ pub(crate) fn hosts(
         let uses = table
             .value("uses")
             .and_then(|value| reading.word(value, &table.what("uses"), USES));
-        let cpu = table.integer(reading, "cpu", CPU);
+        let by_kind = match kind {
+            LabKind::Ssh(System::Freebsd) => HostTesterKind::PktGen,
+            _ => HostTesterKind::Fwdlab,
+        };
+        let uses = uses.unwrap_or(by_kind);
+        let cpus = cpus(reading, &table, uses);
         let program = path(reading, &table, "program");
         let (interface_out, interface_in, receiver) = match receiver {
             None => {
@@ -288,29 +332,26 @@ pub(crate) fn hosts(
                 (interface_out?, interface_in, Some(receiver))
             }
         };
-        let by_kind = match kind {
-            LabKind::Ssh(System::Freebsd) => HostTesterKind::PktGen,
-            _ => HostTesterKind::Fwdlab,
-        };
         Some(TesterHost {
             host: host?,
             interface_out,
             interface_in,
-            uses: uses.unwrap_or(by_kind),
+            uses,
             receiver,
-            cpu,
+            cpus,
             program,
         })
     });
     let generators = generators.iter().filter_map(|table| {
         let host = host(reading, table);
         let interface_out = port(reading, table, "out");
-        let cpu = table.integer(reading, "cpu", CPU);
+        let uses = tester.as_ref().map(|tester| tester.uses);
+        let cpus = cpus(reading, table, uses.unwrap_or_default());
         let program = path(reading, table, "program");
         Some(GeneratorHost {
             host: host?,
             interface_out: interface_out?,
-            cpu,
+            cpus,
             program,
         })
     });
@@ -321,6 +362,50 @@ pub(crate) fn hosts(
         tester: tester?,
         generators,
     })
+}
+
+/// The CPUs that send from a port, by `cpu` or `cpus`; none where the file names none.
+fn cpus(reading: &mut Reading<'_>, table: &Table<'_>, uses: HostTesterKind) -> Vec<u32> {
+    const KEY: &str = "cpus";
+    let one = table.integer(reading, "cpu", CPU);
+    let Some(value) = table.value(KEY) else {
+        return one.into_iter().collect();
+    };
+    let what = table.what(KEY);
+    if table.value("cpu").is_some() {
+        reading
+            .error(value.span(), format!("{what} and `cpu` are both given"))
+            .with_help("both name the CPUs that send; leave one of them out");
+    }
+    let items = reading.list(value, &what);
+    if items.is_some_and(<[_]>::is_empty) {
+        reading
+            .error(value.span(), format!("{what} names no CPU"))
+            .with_help("name the CPUs that send, as [2, 3]; without the key the last CPU sends");
+    }
+    let mut cpus = Vec::new();
+    for item in items.unwrap_or_default() {
+        let Some(cpu) = reading.integer(item, &format!("a CPU of {what}"), CPU) else {
+            continue;
+        };
+        if cpus.contains(&cpu) {
+            reading
+                .error(item.span(), format!("CPU {cpu} is named twice"))
+                .with_help("each CPU sends one share of the flows; leave one out");
+            continue;
+        }
+        cpus.push(cpu);
+    }
+    // netmap's pkt-gen.c: `start_threads` and `sender_body`.
+    if uses == HostTesterKind::PktGen && cpus.len() > 1 {
+        reading
+            .error(value.span(), "pkt-gen sends from one CPU of each port")
+            .with_help(
+                "each of its threads (-p) would send all flows at the whole pace; write one `cpu`, and add a [[generator]] \
+                 on another port",
+            );
+    }
+    cpus
 }
 
 /// An event as pmcstat names them: nothing that it takes for an option.

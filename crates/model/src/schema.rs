@@ -354,6 +354,7 @@ fn tester_host() -> Value {
             "in": line("Where the sink counts; not where [receiver] says it."),
             "uses": words("What sends and counts.", hosts::USES),
             "cpu": integer("The CPU that sends; the last without.", &lab_file::CPU),
+            "cpus": sending_cpus(),
             "program": program_file(),
         },
     }))
@@ -371,6 +372,16 @@ fn receiver_host() -> Value {
     }))
 }
 
+fn sending_cpus() -> Value {
+    json!({
+        "description": "The CPUs that send and share the flows, instead of `cpu`; not with pkt-gen.",
+        "type": "array",
+        "items": integer("A CPU.", &lab_file::CPU),
+        "minItems": 1,
+        "uniqueItems": true,
+    })
+}
+
 fn generator_hosts() -> Value {
     let host = table(json!({
         "required": ["host", "out"],
@@ -378,6 +389,7 @@ fn generator_hosts() -> Value {
             "host": host_line(),
             "out": line("Where it sends."),
             "cpu": integer("The CPU that sends; the last without.", &lab_file::CPU),
+            "cpus": sending_cpus(),
             "program": program_file(),
         },
     }));

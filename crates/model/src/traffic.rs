@@ -9,6 +9,7 @@ use toml::de::DeValue;
 use crate::addresses::AddressRange;
 use crate::diagnostic::{Span, list};
 use crate::document::{Reading, Table, Value};
+use crate::hosts::Hosts;
 use crate::lab_file::{LabFile, no_turns};
 use crate::load::Load;
 use crate::resolved::{Direction, FirstAddresses, FrameSize, PortRange, Traffic};
@@ -179,6 +180,19 @@ impl TrafficEntry {
         };
         if traffic.load == Load::SelfClocked && lab.lab.kind.is_remote() {
             no_turns(reading, load.span());
+        }
+        let hosts = lab.lab.hosts.as_ref();
+        let cpus = hosts.map_or(0, Hosts::cpus_a_port_max);
+        if cpus > traffic.flows() as usize {
+            let message = format!(
+                "{} has more CPUs send from one port ({cpus}) than there are flows ({})",
+                lab.source.path.display(),
+                traffic.flows()
+            );
+            reading.error(0..0, message).with_help(
+                "every flow is sent by one CPU: name fewer `cpus` there, or more sources, destinations or ports in \
+                 [traffic]",
+            );
         }
         traffic
     }

@@ -1105,6 +1105,51 @@ fn hosts_that_cannot_be() {
 }
 
 #[test]
+fn several_cpus_may_send_from_a_port() {
+    let experiment = |cpus: &str, uses: &str, traffic: &str| {
+        let lab = format!(
+            "kind = \"linux-ssh\"\n[dut]\nhost = \"router\"\nin = \"eth1\"\nout = \"eth2\"\n\
+             [tester]\nhost = \"tester\"\nout = \"a\"\nin = \"b\"\n{uses}\n{cpus}\n\
+             [[generator]]\nhost = \"tester\"\nout = \"c\"\n{cpus}\n\
+             [bind.rp_filter]\nsysctl = \"net.ipv4.conf.all.rp_filter\"\n"
+        );
+        small(traffic).with("experiments/lab.toml", lab)
+    };
+    for (written, cpus, recorded) in [
+        ("cpus = [3, 2]", &[3, 2][..], "\"cpu\":[3,2]"),
+        ("cpus = [3]", &[3], "\"cpu\":3"),
+        ("cpu = 3", &[3], "\"cpu\":3"),
+        ("", &[], "\"cpu\":null"),
+    ] {
+        let resolved = experiment(written, "", "").resolved();
+        let hosts = resolved.lab.hosts.unwrap();
+        assert_eq!(hosts.tester.cpus, cpus);
+        assert_eq!(hosts.generators[0].cpus, cpus);
+        let json = serde_json::to_string(&hosts).unwrap();
+        assert_eq!(json.matches(recorded).count(), 2, "{json}");
+        assert_eq!(
+            serde_json::from_str::<fwdlab_model::Hosts>(&json).unwrap(),
+            hosts
+        );
+    }
+    let errors: Vec<_> = [
+        ("cpu = 1\ncpus = [2]", "", ""),
+        ("cpus = []", "", ""),
+        ("cpus = [1, 2, 1, \"3\", 8192]", "", ""),
+        ("cpus = 2", "", ""),
+        ("cpus = [1, 2]", "uses = \"pkt-gen\"", ""),
+        (
+            "cpus = [1, 2, 3]",
+            "",
+            "[traffic]\nsources = 1\ndestinations = 2\n",
+        ),
+    ]
+    .map(|(cpus, uses, traffic)| experiment(cpus, uses, traffic).errors())
+    .into();
+    assert_snapshot!(errors.join("\n\n"));
+}
+
+#[test]
 fn hosts_are_part_of_a_lab_and_where_their_files_lie_is_not() {
     let lab = |config: &str| {
         let lab = format!(
@@ -1121,7 +1166,7 @@ fn hosts_are_part_of_a_lab_and_where_their_files_lie_is_not() {
         hosts.ssh_config.as_deref(),
         Some(Path::new("experiments/ssh_config"))
     );
-    assert_eq!(hosts.tester.cpu, Some(1));
+    assert_eq!(hosts.tester.cpus, [1]);
     assert_eq!(one.hash(), other.hash());
     assert_eq!(one.traffic.load.regime().to_string(), "overload");
 }

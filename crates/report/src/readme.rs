@@ -1115,6 +1115,10 @@ pub(crate) fn load(report: &Report) -> String {
             let pace = format::rate(pps as f64);
             format!("Load: paced at {pace}{}", own_cpu(report))
         }
+        // Its CPUs are in the environment, port by port.
+        Load::Overload if lab.kind.is_remote() => {
+            "Load: overload: the tester offers more than the DUT forwards".to_owned()
+        }
         Load::Overload => format!(
             "Load: overload: the generator on CPU {} offers more than the DUT forwards{}",
             lab.load_cpu,

@@ -49,18 +49,18 @@ struct Ring {
 }
 
 impl XdpSocket {
-    /// Opens a socket that sends through the first queue of an interface of the calling thread's
-    /// namespace.
+    /// Opens a socket that sends through one queue of an interface of the calling thread's namespace,
+    /// counted from 0. It has to be one that transmits: the kernel may take another number, too.
     ///
     /// # Errors
     /// Without the privilege (`CAP_NET_RAW` in that namespace), without AF_XDP in the kernel, when
     /// this user may lock less than half a MiB of memory, or when there is no such interface.
-    pub fn open(interface_index: u32) -> Result<Self, SysError> {
-        Self::try_open(interface_index)
+    pub fn open(interface_index: u32, queue: u32) -> Result<Self, SysError> {
+        Self::try_open(interface_index, queue)
             .map_err(|source| error("opening an AF_XDP socket", interface_index, source))
     }
 
-    fn try_open(interface_index: u32) -> io::Result<Self> {
+    fn try_open(interface_index: u32, queue: u32) -> io::Result<Self> {
         let socket = raw_socket(libc::AF_XDP)?;
         let length = u64::from(FRAMES) * u64::from(CHUNK_SIZE);
         let frames = Mapping::anonymous(usize::try_from(length).map_err(io::Error::other)?)?;
@@ -96,7 +96,7 @@ impl XdpSocket {
             sxdp_family: u16::try_from(libc::AF_XDP).map_err(io::Error::other)?,
             sxdp_flags: libc::XDP_COPY,
             sxdp_ifindex: interface_index,
-            sxdp_queue_id: 0,
+            sxdp_queue_id: queue,
             sxdp_shared_umem_fd: 0,
         };
         bind_when_free(&socket, &address)?;

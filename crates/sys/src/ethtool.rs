@@ -1,4 +1,4 @@
-//! Features of an interface, as ethtool knows them.
+//! Features and queues of an interface, as ethtool knows them.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -12,6 +12,7 @@ const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
 const ETHTOOL_SFEATURES: u32 = 0x3b;
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const ETH_SS_FEATURES: u32 = 4;
 
 /// `ETH_GSTRING_LEN` in words.
@@ -67,6 +68,25 @@ pub fn set_features(interface: &str, names: &[&str], is_on: bool) -> Result<(), 
 /// When there is no such interface or it may not be changed.
 pub fn enable_gro(interface: &str) -> Result<(), SysError> {
     set_features(interface, &["rx-gro"], true)
+}
+
+/// How many queues an interface of the calling thread's namespace transmits through; one where its driver does not
+/// say.
+///
+/// # Errors
+/// When there is no such interface.
+pub fn transmit_queues(interface: &str) -> Result<u32, SysError> {
+    // struct ethtool_channels: command, the largest numbers of receive, transmit, other and combined channels, and then
+    // the current ones.
+    let mut request = [ETHTOOL_GCHANNELS, 0, 0, 0, 0, 0, 0, 0, 0];
+    match ioctl(interface, &mut request) {
+        Ok(_) => Ok((request[6] + request[8]).max(1)),
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(1),
+        Err(error) => Err(SysError::new(
+            format!("reading the queues of interface {interface}"),
+            error,
+        )),
+    }
 }
 
 fn read_features(interface: &str) -> io::Result<Vec<Feature>> {
@@ -190,6 +210,13 @@ mod tests {
         assert!(!named("loopback").unwrap().is_changeable);
         assert!(named("loopback").unwrap().is_on);
         assert!(named("rx-gro").unwrap().is_changeable);
+    }
+
+    #[test]
+    fn an_interface_that_does_not_say_has_one_queue_and_one_that_is_not_there_none() {
+        assert_eq!(transmit_queues("lo").unwrap(), 1);
+        let error = transmit_queues("no-such-one").unwrap_err();
+        assert!(error.to_string().contains("no-such-one"), "{error}");
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub use descendants::{Descendants, STARTED_MARK};
 pub use descriptor_ring::{DeviceRing, DriverRing, descriptor_ring};
 pub use detached_mount::{Sysfs, tracepoint_format};
 pub use error::SysError;
-pub use ethtool::{Feature, enable_gro, features, set_features};
+pub use ethtool::{Feature, enable_gro, features, set_features, transmit_queues};
 pub use input::{Bounded, Input, Refusal, check_inside};
 pub use interface::{Interface, addresses, interface};
 pub use interrupt::{Interrupts, WakeUp, enable_wake_ups, watch_interrupts};

@@ -65,6 +65,48 @@ pub enum TrafficError {
         /// Frames in a turn of all sizes.
         slots: i64,
     },
+    /// More CPUs than there are flows to share.
+    #[error(
+        "more CPUs are to send ({cpus}) than there are flows ({flows}); name fewer CPUs, or \
+         ask for more sources, destinations or ports"
+    )]
+    TooManyCpus {
+        /// CPUs named.
+        cpus: usize,
+        /// Flows of the traffic.
+        flows: u32,
+    },
+    /// A pace that leaves a CPU nothing to send.
+    #[error(
+        "{pps} a second are too few frames for {cpus} CPUs; name fewer CPUs, or raise the pace"
+    )]
+    TooSlowForCpus {
+        /// Frames a second of all CPUs.
+        pps: u64,
+        /// CPUs named.
+        cpus: usize,
+    },
+    /// An interface with fewer queues than AF_XDP sockets are to be opened.
+    #[error(
+        "{interface}: AF_XDP needs a transmit queue for each CPU; {cpus} CPUs are to send, and the interface's \
+         transmit queues are {queues}; give it more (ethtool -L {interface} combined {cpus}), or another sender"
+    )]
+    TooFewQueues {
+        /// The interface.
+        interface: String,
+        /// Transmit queues that it has.
+        queues: u32,
+        /// CPUs named.
+        cpus: usize,
+    },
+    /// What went wrong on one of several CPUs that send.
+    #[error("CPU {cpu}: {source}")]
+    OnCpu {
+        /// The CPU.
+        cpu: u32,
+        /// What went wrong.
+        source: Box<TrafficError>,
+    },
     /// The interface by which the machine is reached.
     #[error(
         "{interface}: {}, and a load there could cut this machine off; name another interface{}",
@@ -163,6 +205,8 @@ impl TrafficError {
                 | Self::NoFrameSize
                 | Self::NoShare { .. }
                 | Self::LongTurn { .. }
+                | Self::TooManyCpus { .. }
+                | Self::TooSlowForCpus { .. }
                 | Self::ToItself { .. }
                 | Self::Needed { .. }
                 | Self::NoSuchInterface { .. }
@@ -174,9 +218,17 @@ impl TrafficError {
     /// Whether an XDP program could not be attached because its interface has another.
     #[must_use]
     pub fn is_of_another_program(&self) -> bool {
-        match self {
+        match self.on_any_cpu() {
             Self::Bpf { source, .. } => kinds(&**source).any(is_of_another_program),
             _ => false,
+        }
+    }
+
+    /// What went wrong, without which of several CPUs it was on.
+    pub(crate) fn on_any_cpu(&self) -> &Self {
+        match self {
+            Self::OnCpu { source, .. } => source.on_any_cpu(),
+            error => error,
         }
     }
 

@@ -49,6 +49,18 @@ pub struct Frames {
     dut_to_sink: Option<Link>,
     sizes: Vec<u16>,
     turn: Vec<usize>,
+    share: Share,
+}
+
+/// The flows that are sent: every `parts`-th of all, from the one with the number `part` on.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    part: u32,
+    parts: u32,
+}
+
+impl Share {
+    const ALL: Self = Self { part: 0, parts: 1 };
 }
 
 impl Frames {
@@ -92,7 +104,25 @@ impl Frames {
             dut_to_sink: None,
             sizes,
             turn: turn(&traffic.frame_sizes)?,
+            share: Share::ALL,
         })
+    }
+
+    /// The same frames shared out: each flow is in one share, and each share has all sizes in their proportions.
+    ///
+    /// # Errors
+    /// `TooManyCpus` where there are fewer flows than shares.
+    pub(crate) fn shared_out(&self, parts: usize) -> Result<Vec<Self>, TrafficError> {
+        let flows = self.flows.count();
+        let parts = u32::try_from(parts)
+            .ok()
+            .filter(|&parts| parts <= flows)
+            .ok_or(TrafficError::TooManyCpus { cpus: parts, flows })?;
+        let share = |part| Self {
+            share: Share { part, parts },
+            ..self.clone()
+        };
+        Ok((0..parts).map(share).collect())
     }
 
     /// The frames of the opposite direction over links of its own: sources and destinations change
@@ -107,7 +137,7 @@ impl Frames {
         }
     }
 
-    /// The flows, in the order in which they are sent.
+    /// All flows, in the order in which they are sent where they are not shared out.
     #[must_use]
     pub fn flows(&self) -> Flows {
         self.flows
@@ -123,8 +153,7 @@ impl Frames {
     #[must_use]
     pub fn sent(&self, number: u64) -> Vec<u8> {
         let (flow, slot) = self.sequence().at(number);
-        let flow = self.flows.flow(flow).expect("it is below the count");
-        self.emit(flow, self.sizes[self.turn[slot as usize]])
+        self.emit(self.sent_flow(flow), self.sizes[self.turn[slot as usize]])
     }
 
     /// The frame with that number as the sink should get it: without FCS.
@@ -145,7 +174,8 @@ impl Frames {
     /// How many frames, from the first, hold every flow and every size at least once.
     #[must_use]
     pub fn probe_frames(&self) -> u32 {
-        self.flows.count().max(self.sequence().slots())
+        let sequence = self.sequence();
+        sequence.flows().max(sequence.slots())
     }
 
     /// How many frames lie between two that the sink checks: at most 64, and so many that every
@@ -157,7 +187,20 @@ impl Frames {
 
     pub(crate) fn sequence(&self) -> Sequence {
         let slots = u32::try_from(self.turn.len()).expect("a turn is bounded");
-        Sequence::new(self.flows.count(), slots)
+        let Share { part, parts } = self.share;
+        let flows = (self.flows.count() - part).div_ceil(parts);
+        Sequence::new(flows, slots)
+    }
+
+    /// The flows of this share, in the order in which they are sent.
+    fn sent_flows(&self) -> impl Iterator<Item = Flow> {
+        (0..self.sequence().flows()).map(|number| self.sent_flow(number))
+    }
+
+    fn sent_flow(&self, number: u32) -> Flow {
+        let Share { part, parts } = self.share;
+        let flow = self.flows.flow(number * parts + part);
+        flow.expect("it is below the count")
     }
 
     /// Whether all frames are the smallest of their family.
@@ -168,7 +211,7 @@ impl Frames {
 
     /// The head of each flow's frames as they are sent.
     pub(crate) fn sent_heads(&self) -> impl Iterator<Item = Head> {
-        self.flows.iter().map(|flow| head(&self.smallest(flow)))
+        self.sent_flows().map(|flow| head(&self.smallest(flow)))
     }
 
     /// The head of each flow's frames as the sink should get them.
@@ -196,8 +239,7 @@ impl Frames {
 
     /// The frames of the first flow in all sizes, then those of the next, as they are sent.
     pub(crate) fn each_flow_in_each_size(&self) -> impl Iterator<Item = Vec<u8>> {
-        self.flows
-            .iter()
+        self.sent_flows()
             .flat_map(move |flow| self.sizes.iter().map(move |&size| self.emit(flow, size)))
     }
 

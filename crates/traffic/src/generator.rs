@@ -10,7 +10,7 @@ use fwdlab_model::AddressFamily;
 use fwdlab_sys::WakeUp;
 
 use crate::frames::{Head, REST_SIZE, Size};
-use crate::running::{Generates, Outcome, Running};
+use crate::running::{Alarm, Generates, Outcome, Running};
 use crate::turn::Sequence;
 use crate::{Frames, TrafficError, XdpProgram, object_bytes};
 
@@ -191,17 +191,36 @@ impl Generator {
     ///
     /// # Errors
     /// When the state cannot be written.
-    pub fn start(mut self, cpu: u32, pace: Pace) -> Result<RunningGenerator, TrafficError> {
+    pub fn start(self, cpu: u32, pace: Pace) -> Result<RunningGenerator, TrafficError> {
+        self.start_beside(cpu, pace, Alarm::default())
+    }
+
+    /// Starts sending beside others, and ends where one of them fails.
+    ///
+    /// # Source
+    /// Through which of the interface's queues frames go is the driver's choice, by the CPU that redirects them: Linux,
+    /// `veth_select_rxq` in `drivers/net/veth.c`, `i40e_xdp_xmit` and `ice_xdp_xmit` in `drivers/net/ethernet/intel`
+    /// begin with `smp_processor_id()`. The latter two send nothing from a CPU whose number is not below that of the
+    /// queues.
+    pub(crate) fn start_beside(
+        mut self,
+        cpu: u32,
+        pace: Pace,
+        others: Alarm,
+    ) -> Result<RunningGenerator, TrafficError> {
         self.prepare(pace)?;
         let gate = Arc::new(Gate::default());
         let calls = Arc::clone(&gate);
         let program = Arc::clone(&self.program);
         let seed_frame = self.seed_frame.clone();
         let call_time = self.call_time;
-        let thread = fwdlab_sys::start_thread(move || {
+        let send = move |others: &Alarm| {
             fwdlab_sys::pin_this_thread(cpu)?;
             let mut runs = RUNS_FIRST;
             while let Some(is_at_new_pace) = calls.begin_call() {
+                if others.is_raised() {
+                    break;
+                }
                 // As many runs as an idle pace needs could send for seconds at a faster one.
                 if is_at_new_pace {
                     runs = RUNS_FIRST;
@@ -216,7 +235,8 @@ impl Generator {
                 }
             }
             Ok(())
-        })?;
+        };
+        let thread = fwdlab_sys::start_thread(move || others.raised_by(|| send(&others)))?;
         Ok(Running::new(self, thread, gate))
     }
 
@@ -338,8 +358,11 @@ impl Generates for Generator {
         Self::offered_frames(self)
     }
 
-    fn end(&self, gate: &Gate, thread: JoinHandle<Outcome>) -> std::thread::Result<Outcome> {
+    fn ask_to_end(gate: &Gate) {
         gate.stop();
+    }
+
+    fn join(&self, thread: JoinHandle<Outcome>) -> std::thread::Result<Outcome> {
         self.wake_up.until_finished(thread)
     }
 }
@@ -395,7 +418,10 @@ fn program_for(frames: &Frames) -> &'static str {
 /// Loads the program with what it needs to know of each direction's frames.
 fn load(directions: &[&Frames], name: &'static str) -> Result<XdpProgram, TrafficError> {
     let frames = directions[0];
-    let flows = directions.iter().map(|frames| frames.flows().count()).sum();
+    let flows = directions
+        .iter()
+        .map(|frames| frames.sequence().flows())
+        .sum();
     let slots = frames.sequence().slots();
     let mut program = XdpProgram::load_with_room(
         object_bytes!("../bpf/generator.bpf.o"),
@@ -659,5 +685,8 @@ mod tests {
         }
         let odd = frames(AddressFamily::Inet, &[(65, 1), (67, 2)]);
         assert_makes_what_is_planned(&odd, "generate_sizes");
+        for share in odd.shared_out(5).unwrap() {
+            assert_makes_what_is_planned(&share, "generate_sizes");
+        }
     }
 }

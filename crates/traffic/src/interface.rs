@@ -10,9 +10,10 @@ use fwdlab_packet::MacAddress;
 use fwdlab_sys::{Interface, interface};
 
 use crate::interlock::refuse_needed;
+use crate::senders::Senders;
 use crate::{
-    Frames, InterfaceCounters, Link, Pace, Receiver as _, RunningSender, Sender, SenderPort, Sink,
-    SinkCounts, TrafficError, XdpProgram, pass_program,
+    Frames, InterfaceCounters, Link, Pace, Receiver as _, RunningSender, Sink, SinkCounts,
+    TrafficError, XdpProgram, pass_program,
 };
 
 /// Frames of the generator's that an interface has to transmit to be known to: more than it is likely
@@ -47,21 +48,23 @@ pub struct InterfaceLoad<'t> {
     pub traffic: &'t Traffic,
     /// Whether the flows are those that answer: from the destinations to the sources.
     pub is_reversed: bool,
-    /// The CPU that sends.
-    pub cpu: u32,
-    /// How fast.
+    /// The CPUs that send, at least one and each once: every flow is sent by one of them.
+    pub cpus: &'t [u32],
+    /// How fast, all CPUs together.
     pub pace: Pace,
 }
 
 /// A generator that sends on an interface of the user's until it is stopped or its value goes.
 pub struct InterfaceGenerator {
-    running: RunningSender,
+    senders: Senders,
     sender: Tester,
     refused: Vec<(Tester, TrafficError)>,
     /// What the interface was given to send what is redirected to it.
     pass: Option<XdpProgram>,
     counted: Counted,
     started: Instant,
+    /// What had been sent before `started`.
+    sent_before: SentFrames,
 }
 
 /// What was sent on an interface.
@@ -75,10 +78,10 @@ pub struct SentFrames {
 
 impl InterfaceGenerator {
     /// Sends a load from an interface of the calling thread's namespace with the best sender that
-    /// works on it: one that the interface is seen to transmit the frames of.
+    /// works on it: one that the interface is seen to transmit the frames of, from every CPU.
     ///
     /// # Errors
-    /// `Needed`; `NoSuchInterface`, `NoEthernet`, `InterfaceDown`, `NoCarrier`, `ToItself`; those of
+    /// `Needed`; `TooManyCpus`, `TooSlowForCpus`; `NoSuchInterface`, `NoEthernet`, `InterfaceDown`, `NoCarrier`, `ToItself`; those of
     /// [`Frames::new`]; when no sender works, why the best of them does not.
     pub fn start(name: &str, load: &InterfaceLoad<'_>) -> Result<Self, TrafficError> {
         let all: Vec<Tester> = [Tester::Ebpf].into_iter().chain(Tester::SOCKETS).collect();
@@ -103,17 +106,17 @@ impl InterfaceGenerator {
         let (interface, frames) = prepare(name, load, CARRIER_TIME_MAX)?;
         let mut refused: Vec<(Tester, TrafficError)> = Vec::new();
         for &sender in senders {
-            let tried = Self::start_with_sender(&interface, &frames, load, sender)
-                .and_then(Self::proved_to_transmit)
-                .or_else(|error| match error {
-                    TrafficError::NotTransmitted { .. }
-                        if sender == Tester::Ebpf && is_card(&interface.name) =>
-                    {
-                        // Where it takes no program, or has one, what went wrong first says more.
-                        Self::start_with_program(name, load).unwrap_or(Err(error))
-                    }
-                    error => Err(error),
-                });
+            let tried = Self::prove(&interface, &frames, load, sender).or_else(|error| match error
+                .on_any_cpu()
+            {
+                TrafficError::NotTransmitted { .. }
+                    if sender == Tester::Ebpf && is_card(&interface.name) =>
+                {
+                    // Where it takes no program, or has one, what went wrong first says more.
+                    Self::start_with_program(name, load).unwrap_or(Err(error))
+                }
+                _ => Err(error),
+            });
             match tried {
                 Ok(running) => return Ok(Self { refused, ..running }),
                 Err(error) => refused.push((sender, error)),
@@ -131,9 +134,8 @@ impl InterfaceGenerator {
         let mut pass = pass_program().ok()?;
         pass.attach(name).ok()?;
         let prepared = prepare(name, load, LINK_BACK_TIME_MAX);
-        let tried = prepared.and_then(|(interface, frames)| {
-            Self::start_with_sender(&interface, &frames, load, Tester::Ebpf)?.proved_to_transmit()
-        });
+        let tried = prepared
+            .and_then(|(interface, frames)| Self::prove(&interface, &frames, load, Tester::Ebpf));
         match tried {
             Ok(running) => Some(Ok(Self {
                 pass: Some(pass),
@@ -159,57 +161,59 @@ impl InterfaceGenerator {
         sender: Tester,
     ) -> Result<Self, TrafficError> {
         let (interface, frames) = prepare(name, load, CARRIER_TIME_MAX)?;
-        Self::start_with_sender(&interface, &frames, load, sender)
+        let mut generator = Self::load(&interface, &frames, load, sender)?;
+        while generator.senders.start_next()?.is_some() {}
+        Ok(generator)
     }
 
-    fn start_with_sender(
+    /// Sends a load when every CPU was seen to send: a driver may transmit what is redirected to it by one CPU, and
+    /// nothing of another.
+    fn prove(
         interface: &Interface,
         frames: &Frames,
         load: &InterfaceLoad<'_>,
         sender: Tester,
     ) -> Result<Self, TrafficError> {
-        let port = SenderPort::open(sender, interface.index)?;
-        let stopped = Sender::load(&port, frames)?;
-        let counted = Counted::new(interface)?;
-        let started = Instant::now();
+        let mut generator = Self::load(interface, frames, load, sender)?;
+        for number in 0..load.cpus.len() {
+            if number > 0 {
+                // Their frames would be taken for those of the next one.
+                generator.senders.hold()?;
+            }
+            let before = generator.counted.transmitted()?;
+            let Some(running) = generator.senders.start_next()? else {
+                break;
+            };
+            if let Err(error) = generator.counted.prove(running, sender, before) {
+                let error = generator.senders.on_last(error);
+                // An error of the sender's own says more.
+                return Err(generator.senders.stop().err().unwrap_or(error));
+            }
+        }
+        if load.cpus.len() > 1 {
+            generator.senders.release();
+            generator.sent_before = generator.sent()?;
+            generator.started = Instant::now();
+        }
+        Ok(generator)
+    }
+
+    /// Prepares all; nothing is sent.
+    fn load(
+        interface: &Interface,
+        frames: &Frames,
+        load: &InterfaceLoad<'_>,
+        sender: Tester,
+    ) -> Result<Self, TrafficError> {
         Ok(Self {
-            running: stopped.start(load.cpu, load.pace)?,
+            senders: Senders::load(sender, interface, frames, load.cpus, load.pace)?,
             sender,
             refused: Vec::new(),
             pass: None,
-            counted,
-            started,
+            counted: Counted::new(interface)?,
+            started: Instant::now(),
+            sent_before: SentFrames::default(),
         })
-    }
-
-    /// Waits until the interface was seen to transmit the frames.
-    fn proved_to_transmit(self) -> Result<Self, TrafficError> {
-        let mut first_seen = None;
-        loop {
-            let SentFrames {
-                offered,
-                transmitted,
-            } = self.sent()?;
-            if offered > 0 && transmitted >= PROOF_FRAMES.min(offered) {
-                return Ok(self);
-            }
-            if offered > 0 && first_seen.is_none() {
-                first_seen = Some(Instant::now());
-            }
-            let is_refused = first_seen.is_some_and(|seen| seen.elapsed() > COUNTERS_TIME_MAX);
-            let is_silent = self.started.elapsed() > FIRST_FRAME_TIME_MAX;
-            if is_refused || is_silent || !self.is_running() {
-                // An error of the sender's own says more.
-                let (interface, sender) = (self.counted.interface.clone(), self.sender);
-                self.running.finish().1?;
-                return Err(TrafficError::NotTransmitted {
-                    interface,
-                    sender,
-                    offered,
-                });
-            }
-            sleep(Duration::from_millis(5));
-        }
     }
 
     /// What sends.
@@ -230,10 +234,16 @@ impl InterfaceGenerator {
         self.pass.take()
     }
 
-    /// When it began to send.
+    /// When it began to send, from all CPUs.
     #[must_use]
     pub fn started(&self) -> Instant {
         self.started
+    }
+
+    /// What had been sent when it began to send from all CPUs: of several, each was seen to send first.
+    #[must_use]
+    pub fn sent_before(&self) -> SentFrames {
+        self.sent_before
     }
 
     /// The interface's own MAC address, which the frames come from.
@@ -250,15 +260,23 @@ impl InterfaceGenerator {
         // In this order: what is transmitted was offered before.
         let transmitted = self.counted.transmitted()?;
         Ok(SentFrames {
-            offered: self.running.own_frames()?,
+            offered: self.senders.own_frames()?,
             transmitted,
         })
     }
 
-    /// Whether it still sends; it ends by itself only on an error, which [`stop`](Self::stop) tells.
+    /// Whether every flow and every size was sent at least once.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn has_probed(&self) -> Result<bool, TrafficError> {
+        self.senders.have_probed()
+    }
+
+    /// Whether it still sends, from all CPUs; it ends by itself only on an error, which [`stop`](Self::stop) tells.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        self.running.is_running()
+        self.senders.are_running()
     }
 
     /// Stops sending.
@@ -267,12 +285,11 @@ impl InterfaceGenerator {
     /// Why it had stopped before; `InterfaceGone`; `NotTransmitted` when the interface let none of the
     /// frames out.
     pub fn stop(self) -> Result<SentFrames, TrafficError> {
-        let (sender, outcome) = self.running.finish();
-        if let Err(error) = outcome {
+        let offered = match self.senders.stop() {
+            Ok(offered) => offered,
             // That the interface has gone explains whatever a socket says of it.
-            return Err(self.counted.transmitted().err().unwrap_or(error));
-        }
-        let offered = sender.own_frames()?;
+            Err(error) => return Err(self.counted.transmitted().err().unwrap_or(error)),
+        };
         // A virtual interface counts what its peer has taken, a moment later.
         let stopped = Instant::now();
         let mut transmitted = self.counted.transmitted()?;
@@ -381,6 +398,39 @@ impl Counted {
         };
         counted.sent_before = counted.transmitted()?;
         Ok(counted)
+    }
+
+    /// Waits until the interface was seen to transmit the frames of a sender, beyond those that it had transmitted
+    /// before.
+    fn prove(
+        &self,
+        running: &RunningSender,
+        sender: Tester,
+        before: u64,
+    ) -> Result<(), TrafficError> {
+        let started = Instant::now();
+        let mut first_seen = None;
+        loop {
+            // In this order: what is transmitted was offered before.
+            let transmitted = self.transmitted()?.saturating_sub(before);
+            let offered = running.own_frames()?;
+            if offered > 0 && transmitted >= PROOF_FRAMES.min(offered) {
+                return Ok(());
+            }
+            if offered > 0 && first_seen.is_none() {
+                first_seen = Some(Instant::now());
+            }
+            let is_refused = first_seen.is_some_and(|seen| seen.elapsed() > COUNTERS_TIME_MAX);
+            let is_silent = started.elapsed() > FIRST_FRAME_TIME_MAX;
+            if is_refused || is_silent || !running.is_running() {
+                return Err(TrafficError::NotTransmitted {
+                    interface: self.interface.clone(),
+                    sender,
+                    offered,
+                });
+            }
+            sleep(Duration::from_millis(5));
+        }
     }
 
     /// Frames that the interface has transmitted since.

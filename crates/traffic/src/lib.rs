@@ -14,6 +14,7 @@ mod pacer;
 mod receivers;
 mod running;
 mod scrutiny;
+mod senders;
 mod sink;
 mod socket_generator;
 mod tester;

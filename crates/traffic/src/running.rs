@@ -1,12 +1,32 @@
 //! A generator that sends on a thread of its own, whatever it sends with.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use crate::TrafficError;
 
 /// What a sending thread returns: why it ended by itself, where it did.
 pub(crate) type Outcome = Result<(), TrafficError>;
+
+/// What threads that send together share: whether one of them has failed, so that the others are to end.
+#[derive(Clone, Default)]
+pub(crate) struct Alarm(Arc<AtomicBool>);
+
+impl Alarm {
+    /// Does what a thread is to do, and has the others end where it fails.
+    pub(crate) fn raised_by(&self, work: impl FnOnce() -> Outcome) -> Outcome {
+        let outcome = work();
+        if outcome.is_err() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+        outcome
+    }
+
+    pub(crate) fn is_raised(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// What a generator needs to be one that runs.
 pub trait Generates {
@@ -19,15 +39,14 @@ pub trait Generates {
     /// When the kernel does not say.
     fn offered_frames(&self) -> Result<u64, TrafficError>;
 
-    /// Has the thread end, and waits until it has.
+    /// Asks the thread to end, and does not wait.
+    fn ask_to_end(requests: &Self::Requests);
+
+    /// Waits until a thread that was asked to end has ended.
     ///
     /// # Errors
     /// The panic of the thread.
-    fn end(
-        &self,
-        requests: &Self::Requests,
-        thread: JoinHandle<Outcome>,
-    ) -> thread::Result<Outcome>;
+    fn join(&self, thread: JoinHandle<Outcome>) -> thread::Result<Outcome>;
 }
 
 /// A generator that sends until it is stopped or its value goes.
@@ -80,6 +99,11 @@ impl<G: Generates> Running<G> {
         sending.is_some_and(|(_, thread)| !thread.is_finished())
     }
 
+    /// Asks it to stop sending, and does not wait until it has.
+    pub(crate) fn ask_to_end(&self) {
+        G::ask_to_end(&self.requests);
+    }
+
     /// Stops sending.
     ///
     /// # Errors
@@ -106,7 +130,8 @@ impl<G: Generates> Running<G> {
     /// Ends the thread, once.
     fn end(&mut self) -> Option<(G, thread::Result<Outcome>)> {
         let (generator, thread) = self.sending.take()?;
-        let outcome = generator.end(&self.requests, thread);
+        G::ask_to_end(&self.requests);
+        let outcome = generator.join(thread);
         Some((generator, outcome))
     }
 }

@@ -10,7 +10,7 @@ use fwdlab_sys::{PacketSocket, SysError, TransmitRing, XdpSocket};
 
 use crate::interface_counters::InterfaceCounters;
 use crate::pacer::Pacer;
-use crate::running::{Generates, Outcome, Running};
+use crate::running::{Alarm, Generates, Outcome, Running};
 use crate::turn::Sequence;
 use crate::{Frames, Pace, TrafficError};
 
@@ -24,8 +24,8 @@ const MISADDRESSED_FRAMES: usize = 4096;
 /// the call that sends, so a few are enough.
 const REFUSALS_MAX: u32 = 1_000_000;
 
-/// A socket on the interface to send to, shared by the generators of all families: an interface has
-/// room for one AF_XDP socket.
+/// A socket on the interface to send to, shared by the generators of all families: a queue of an
+/// interface has room for one AF_XDP socket.
 #[derive(Clone)]
 pub struct SocketPort {
     transmitter: Arc<Mutex<Transmitter>>,
@@ -103,8 +103,25 @@ impl SocketPort {
     /// # Errors
     /// Without the privilege in that namespace, or where the kernel has no such socket.
     pub fn open(tester: Tester, interface_index: u32) -> Result<Self, TrafficError> {
+        Self::open_queue(tester, interface_index, 0)
+    }
+
+    /// Opens one of several sockets on an interface, each for a queue with another number.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open), and for AF_XDP where the interface has no such queue.
+    ///
+    /// # Source
+    /// Through which queue frames go: of AF_XDP the one that the socket is bound to (Linux, `__xsk_generic_xmit` in
+    /// `net/xdp/xsk.c`); of packet sockets one that the CPU that sends chooses (`packet_pick_tx_queue` in
+    /// `net/packet/af_packet.c`), which needs no option.
+    pub(crate) fn open_queue(
+        tester: Tester,
+        interface_index: u32,
+        queue: u32,
+    ) -> Result<Self, TrafficError> {
         let transmitter = match tester {
-            Tester::AfXdp => Transmitter::AfXdp(XdpSocket::open(interface_index)?),
+            Tester::AfXdp => Transmitter::AfXdp(XdpSocket::open(interface_index, queue)?),
             Tester::TxRing => Transmitter::TxRing(TransmitRing::open(interface_index)?),
             _ => Transmitter::Sendmmsg(PacketSocket::open(interface_index)?),
         };
@@ -190,17 +207,36 @@ impl SocketGenerator {
     ///
     /// # Errors
     /// When the interface is gone.
-    pub fn start(mut self, cpu: u32, pace: Pace) -> Result<RunningSocketGenerator, TrafficError> {
+    pub fn start(self, cpu: u32, pace: Pace) -> Result<RunningSocketGenerator, TrafficError> {
+        self.start_beside(cpu, pace, Alarm::default())
+    }
+
+    /// Starts sending beside others, and ends where one of them fails.
+    pub(crate) fn start_beside(
+        mut self,
+        cpu: u32,
+        pace: Pace,
+        others: Alarm,
+    ) -> Result<RunningSocketGenerator, TrafficError> {
         self.prepare()?;
         let wishes = Arc::new(Wishes::default());
         let thread = {
             let (port, frames) = (self.port.clone(), Arc::clone(&self.frames));
             let (wishes, taken_frames) = (Arc::clone(&wishes), Arc::clone(&self.taken_frames));
-            fwdlab_sys::start_thread(move || {
+            let send = move |others: &Alarm| {
                 fwdlab_sys::pin_this_thread(cpu)?;
                 let mut transmitter = port.transmitter();
-                transmit(&mut transmitter, &frames, &wishes, &taken_frames, pace)
-            })?
+                let goes_on = || !wishes.stop.load(Ordering::Relaxed) && !others.is_raised();
+                transmit(
+                    &mut transmitter,
+                    &frames,
+                    goes_on,
+                    &wishes,
+                    &taken_frames,
+                    pace,
+                )
+            };
+            fwdlab_sys::start_thread(move || others.raised_by(|| send(&others)))?
         };
         Ok(Running::new(self, thread, wishes))
     }
@@ -261,9 +297,12 @@ impl Generates for SocketGenerator {
         Self::offered_frames(self)
     }
 
-    fn end(&self, wishes: &Wishes, thread: JoinHandle<Outcome>) -> std::thread::Result<Outcome> {
+    fn ask_to_end(wishes: &Wishes) {
         // The thread looks at them after every batch.
         wishes.stop.store(true, Ordering::Relaxed);
+    }
+
+    fn join(&self, thread: JoinHandle<Outcome>) -> std::thread::Result<Outcome> {
         thread.join()
     }
 }
@@ -289,10 +328,11 @@ impl RunningSocketGenerator {
     }
 }
 
-/// Sends until it is asked to stop.
+/// Sends as long as it goes on.
 fn transmit(
     transmitter: &mut Transmitter,
     frames: &FrameStore,
+    goes_on: impl Fn() -> bool,
     wishes: &Wishes,
     taken_frames: &AtomicU64,
     pace: Pace,
@@ -302,7 +342,7 @@ fn transmit(
     let mut batch = Vec::with_capacity(BATCH_SIZE);
     let mut next = 0;
     let mut refusals = 0;
-    while !wishes.stop.load(Ordering::Relaxed) {
+    while goes_on() {
         if let Some(pace) = wishes.another_pace() {
             pacer.set_pace(pace, start.elapsed());
         }
@@ -357,8 +397,16 @@ mod tests {
             ..Traffic::default()
         };
         let frames = Frames::new(AddressFamily::Inet6, &traffic, link(1), link(2)).unwrap();
-        let store = FrameStore::new(&frames);
-        assert_eq!(store.planned.len(), 18 * 3);
+        assert_sends_what_is_planned(&frames, 18 * 3);
+        let shares = frames.shared_out(4).unwrap();
+        for (share, flows) in shares.iter().zip([5, 5, 4, 4]) {
+            assert_sends_what_is_planned(share, flows * 3);
+        }
+    }
+
+    fn assert_sends_what_is_planned(frames: &Frames, distinct: usize) {
+        let store = FrameStore::new(frames);
+        assert_eq!(store.planned.len(), distinct);
         let mut batch = Vec::new();
         for first in [0, 1, 17, 35, 36, 215, 216, 1000] {
             store.batch(&mut batch, first, BATCH_SIZE, false);

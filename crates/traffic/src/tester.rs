@@ -3,6 +3,7 @@
 
 use fwdlab_model::{Tester, Verification};
 
+use crate::running::Alarm;
 use crate::{
     Frames, Generator, Pace, RunningGenerator, RunningSocketGenerator, SinkCounts, SocketGenerator,
     SocketPort, TrafficError, drop_control,
@@ -115,9 +116,19 @@ impl SenderPort {
     /// # Errors
     /// Without the privilege that this tester needs, or when there is no such interface.
     pub fn open(tester: Tester, interface_index: u32) -> Result<Self, TrafficError> {
+        Self::open_queue(tester, interface_index, 0)
+    }
+
+    /// The same for one of several senders of an interface, each with another number; where the tester can choose a
+    /// queue of the interface, it is the one with that number.
+    pub(crate) fn open_queue(
+        tester: Tester,
+        interface_index: u32,
+        queue: u32,
+    ) -> Result<Self, TrafficError> {
         Ok(match tester {
             Tester::Ebpf => Self::Ebpf(interface_index),
-            tester => Self::Socket(SocketPort::open(tester, interface_index)?),
+            tester => Self::Socket(SocketPort::open_queue(tester, interface_index, queue)?),
         })
     }
 }
@@ -163,9 +174,23 @@ impl Sender {
     /// # Errors
     /// When the kernel refuses.
     pub fn start(self, cpu: u32, pace: Pace) -> Result<RunningSender, TrafficError> {
+        self.start_beside(cpu, pace, Alarm::default())
+    }
+
+    /// Starts sending beside others, and ends where one of them fails.
+    pub(crate) fn start_beside(
+        self,
+        cpu: u32,
+        pace: Pace,
+        others: Alarm,
+    ) -> Result<RunningSender, TrafficError> {
         Ok(match self {
-            Self::Ebpf(generator) => RunningSender::Ebpf(generator.start(cpu, pace)?),
-            Self::Socket(generator) => RunningSender::Socket(generator.start(cpu, pace)?),
+            Self::Ebpf(generator) => {
+                RunningSender::Ebpf(generator.start_beside(cpu, pace, others)?)
+            }
+            Self::Socket(generator) => {
+                RunningSender::Socket(generator.start_beside(cpu, pace, others)?)
+            }
         })
     }
 
@@ -256,6 +281,14 @@ impl RunningSender {
         match self {
             Self::Ebpf(running) => running.is_running(),
             Self::Socket(running) => running.is_running(),
+        }
+    }
+
+    /// Asks it to stop sending, and does not wait until it has.
+    pub(crate) fn ask_to_end(&self) {
+        match self {
+            Self::Ebpf(running) => running.ask_to_end(),
+            Self::Socket(running) => running.ask_to_end(),
         }
     }
 

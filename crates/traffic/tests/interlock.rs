@@ -461,7 +461,7 @@ fn generator_and_sink_ask_it() {
         family: fwdlab_model::AddressFamily::Inet,
         traffic: &traffic,
         is_reversed: false,
-        cpu: 0,
+        cpus: &[0],
         pace: Pace::SelfClocked,
     };
     let expectation = InterfaceExpectation {

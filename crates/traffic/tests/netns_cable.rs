@@ -5,6 +5,8 @@
 
 mod cable;
 
+use std::process::Command;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use cable::{Cable, FAMILIES, FAR_END, FLOWS, NEAR_END, frames, ip, link};
@@ -20,7 +22,11 @@ use testkit::wait_until;
 impl Cable {
     /// A cable whose far end takes frames from live programs, as it does with GRO.
     fn new() -> Self {
-        let cable = Self::lay(Some(testkit::own_the_machine()));
+        Self::with_queues(1)
+    }
+
+    fn with_queues(queues: usize) -> Self {
+        let cable = Self::lay(Some(testkit::own_the_machine()), queues);
         let enable = || fwdlab_sys::enable_gro(FAR_END);
         cable.namespace.run(enable).unwrap().unwrap();
         cable
@@ -345,6 +351,9 @@ fn a_generator_that_is_dropped_stops() {
 
 const NOBODY: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 
+/// The CPUs that the tests of this file may send from.
+static CPUS: LazyLock<Vec<u32>> = LazyLock::new(|| fwdlab_sys::online_cpus().unwrap());
+
 /// A load from a named interface, on the CPU that the tests of this file send from.
 fn load(traffic: &Traffic, family: AddressFamily, destination: MacAddress) -> InterfaceLoad<'_> {
     InterfaceLoad {
@@ -352,7 +361,7 @@ fn load(traffic: &Traffic, family: AddressFamily, destination: MacAddress) -> In
         family,
         traffic,
         is_reversed: false,
-        cpu: fwdlab_sys::online_cpus().unwrap()[0],
+        cpus: &CPUS[..1],
         pace: Pace::even(100_000),
     }
 }
@@ -362,8 +371,9 @@ fn over_named_interfaces(
     traffic: &Traffic,
     family: AddressFamily,
     sender: Option<Tester>,
-) -> (SentFrames, SinkCounts) {
-    let cable = Cable::new();
+    cpus: &[u32],
+) -> (SentFrames, SinkCounts, u32) {
+    let cable = Cable::with_queues(cpus.len());
     let run = || {
         let mac = |name| MacAddress(fwdlab_sys::interface(name).unwrap().mac);
         let expectation = InterfaceExpectation {
@@ -375,27 +385,42 @@ fn over_named_interfaces(
         let mut sink = InterfaceSink::attach(FAR_END, &expectation).unwrap();
         assert!(sink.is_in_driver());
         sink.reset_to_check_all().unwrap();
-        let load = load(traffic, family, mac(FAR_END));
+        let load = InterfaceLoad {
+            cpus,
+            ..load(traffic, family, mac(FAR_END))
+        };
         let running = match sender {
             Some(sender) => InterfaceGenerator::start_with(NEAR_END, &load, sender).unwrap(),
             None => InterfaceGenerator::start(NEAR_END, &load).unwrap(),
         };
         assert_eq!(running.sender(), sender.unwrap_or(Tester::Ebpf));
-        wait_until("it sends", || running.sent().unwrap().offered > 5000);
+        wait_until("it sends", || {
+            running.has_probed().unwrap() && running.sent().unwrap().offered > 5000
+        });
         assert!(running.is_running());
         let sent = running.stop().unwrap();
         wait_until("the frames arrive", || {
             sink.counts().unwrap().forwarded_frames >= sent.offered
         });
-        (sent, sink.counts().unwrap())
+        let counted = (sent, sink.counts().unwrap(), sink.flows_seen().unwrap());
+        if cpus.len() > 1 {
+            let queues = testkit::succeed(Command::new("ethtool").args(["-S", FAR_END]));
+            let queues = String::from_utf8(queues.stdout).unwrap();
+            for queue in 0..cpus.len() {
+                let count = format!("rx_queue_{queue}_xdp_packets: ");
+                assert!(queues.contains(&count), "{queues}");
+                assert!(!queues.contains(&format!("{count}0\n")), "{queues}");
+            }
+        }
+        counted
     };
     cable.namespace.run(run).unwrap()
 }
 
 #[test]
-fn named_interfaces_send_and_count_every_frame() {
+fn named_interfaces_send_and_count_every_frame_from_one_cpu_or_two() {
     testkit::require_root!();
-    testkit::require_tool!("ip");
+    testkit::require_tool!("ip", "ethtool");
     let size = |bytes| FrameSize { bytes, share: 1 };
     let traffic = Traffic {
         frame_sizes: vec![size(64), size(1518)],
@@ -403,12 +428,112 @@ fn named_interfaces_send_and_count_every_frame() {
     };
     let senders = [None].into_iter().chain(Tester::SOCKETS.map(Some));
     for (sender, family) in senders.flat_map(|sender| FAMILIES.map(|family| (sender, family))) {
-        let (sent, counts) = over_named_interfaces(&traffic, family, sender);
-        assert_eq!(sent.transmitted, sent.offered, "{sender:?}");
-        assert_eq!(counts.forwarded_frames, sent.offered, "{sender:?}");
-        assert_eq!(counts.checked_frames, sent.offered, "{sender:?}");
-        assert_eq!((counts.foreign_frames, counts.wrong_frames()), (0, 0));
+        for cpus in [&CPUS[..1], &CPUS[..CPUS.len().min(2)]] {
+            let (sent, counts, flows) = over_named_interfaces(&traffic, family, sender, cpus);
+            let what = format!("{sender:?} on {cpus:?}");
+            assert_eq!(sent.transmitted, sent.offered, "{what}");
+            assert_eq!(counts.forwarded_frames, sent.offered, "{what}");
+            assert_eq!(counts.checked_frames, sent.offered, "{what}");
+            assert_eq!((counts.foreign_frames, counts.wrong_frames()), (0, 0));
+            assert_eq!(flows, FLOWS, "{what}");
+        }
     }
+}
+
+/// Has a test's work done on two CPUs that send over a cable of two queues; nothing on a machine that has one.
+fn on_two_cpus(pace: Pace, work: impl Fn(&InterfaceLoad<'_>) + Sync) {
+    let Some(cpus) = CPUS.get(..2) else { return };
+    let cable = Cable::with_queues(2);
+    let traffic = Traffic::default();
+    let load = InterfaceLoad {
+        cpus,
+        pace,
+        ..load(&traffic, AddressFamily::Inet, NOBODY)
+    };
+    cable.namespace.run(|| work(&load)).unwrap();
+}
+
+#[test]
+fn two_cpus_keep_one_pace() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    for burst_frames in [1, 8] {
+        let pps = 20_001;
+        let pace = Pace::Paced { pps, burst_frames };
+        on_two_cpus(pace, |load| {
+            for sender in [Tester::Ebpf].into_iter().chain(Tester::SOCKETS) {
+                let start = Instant::now();
+                let running = InterfaceGenerator::start_with(NEAR_END, load, sender).unwrap();
+                let offered = || running.sent().unwrap().offered;
+                // A window in which nobody took one of the CPUs away for longer than a pacer makes up for.
+                wait_until("the pace is kept", || {
+                    let (begun, before) = (Instant::now(), offered());
+                    std::thread::sleep(Duration::from_millis(250));
+                    let frames = u128::from(offered() - before) * 1_000_000;
+                    let even = begun.elapsed().as_micros() * u128::from(pps);
+                    frames.abs_diff(even) < even / 100
+                });
+                let most = start.elapsed().as_micros() * u128::from(pps) / 1_000_000;
+                let offered = u128::from(running.stop().unwrap().offered);
+                let ahead = 2 * u128::from(burst_frames) + 2;
+                assert!(offered <= most + ahead, "{offered} of {most}");
+            }
+        });
+    }
+}
+
+#[test]
+fn one_cpu_that_fails_stops_the_other() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    on_two_cpus(Pace::even(10_000), |load| {
+        for sender in [Tester::Ebpf].into_iter().chain(Tester::SOCKETS) {
+            let load = InterfaceLoad {
+                cpus: &[load.cpus[0], 1000],
+                ..load.clone()
+            };
+            let running = InterfaceGenerator::start_with(NEAR_END, &load, sender).unwrap();
+            wait_until("it ends", || !running.is_running());
+            let start = "CPU 1000: the generator stopped by itself: moving a thread to CPU 1000: ";
+            // The other one sends no more, before anybody asks it to stop.
+            wait_until("the other ends", || {
+                let before = running.sent().unwrap().offered;
+                std::thread::sleep(Duration::from_millis(50));
+                running.sent().unwrap().offered == before
+            });
+            let error = running.stop().unwrap_err();
+            assert!(error.to_string().starts_with(start), "{error}");
+            let error = InterfaceGenerator::start_among(NEAR_END, &load, &[sender]).err();
+            let error = error.unwrap();
+            assert!(error.to_string().starts_with(start), "{error}");
+        }
+    });
+}
+
+#[test]
+fn af_xdp_needs_a_queue_for_each_cpu() {
+    testkit::require_root!();
+    testkit::require_tool!("ip", "ethtool");
+    on_two_cpus(Pace::even(10_000), |load| {
+        // More that receive are of no use.
+        let channels = ["-L", NEAR_END, "rx", "2", "tx", "1"];
+        testkit::succeed(Command::new("ethtool").args(channels));
+        let error = InterfaceGenerator::start_with(NEAR_END, load, Tester::AfXdp).err();
+        let error = error.unwrap();
+        let is_said = matches!(
+            &error,
+            TrafficError::TooFewQueues {
+                queues: 1,
+                cpus: 2,
+                ..
+            }
+        );
+        assert!(is_said, "{error}");
+        assert!(error.to_string().contains("ethtool -L near"), "{error}");
+        let running = InterfaceGenerator::start_with(NEAR_END, load, Tester::TxRing).unwrap();
+        wait_until("it sends", || running.has_probed().unwrap());
+        running.stop().unwrap();
+    });
 }
 
 #[test]

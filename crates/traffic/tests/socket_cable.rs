@@ -27,7 +27,7 @@ impl Cable {
     fn new() -> Self {
         // An ordinary user's program runs inside a test that owns the machine already.
         let is_alone = std::env::var_os(WITHOUT_ROOT).is_none();
-        Self::lay(is_alone.then(own_the_machine))
+        Self::lay(is_alone.then(own_the_machine), 1)
     }
 
     fn generator(&self, tester: Tester, frames: &Frames) -> SocketGenerator {

@@ -62,7 +62,7 @@ fn a_receiver_and_a_second_generator_have_processes_of_their_own() {
     let rig = Rig::start();
     let before = rig.dut();
     // Both on the tester's host: what matters is that each is reached and asked by itself.
-    rig.change("hosts-lab.toml", "out = \"eth1\"\nin = \"eth2\"\n", "out = \"eth1\"\n\n[receiver]\nhost = \"tester\"\nin = \"eth2\"\n\n[[generator]]\nhost = \"tester\"\nout = \"eth1\"\n");
+    rig.change("hosts-lab.toml", "out = \"eth1\"\nin = \"eth2\"\n", "out = \"eth1\"\ncpus = [0, 1]\n\n[receiver]\nhost = \"tester\"\nin = \"eth2\"\n\n[[generator]]\nhost = \"tester\"\nout = \"eth1\"\n");
     rig.change(
         "hosts.toml",
         "[design]",
@@ -92,7 +92,19 @@ fn a_receiver_and_a_second_generator_have_processes_of_their_own() {
         // Two slices of 200 ms at 10,000 frames a second; each generator alone offers half of them.
         assert!(family["offered_frames"].as_u64() > Some(3200), "{family}");
     }
+    let readme = fs::read_to_string(directory.join("README.md")).unwrap();
+    assert!(
+        readme.contains("| tester's CPUs that send | 0, 1 |"),
+        "{readme}"
+    );
     testkit::wait_until("the tester's processes end", || !rig.has_tester());
+
+    // What its host has not is said before anything is sent.
+    rig.change("hosts-lab.toml", "cpus = [0, 1]", "cpus = [0, 8000]");
+    let refused = rig.run().output().unwrap();
+    assert_eq!(refused.status.code(), Some(3), "{}", text(&refused));
+    let what = "tester: it has no CPU 8000 that fwdlab may use; name some of 0, 1";
+    assert!(text(&refused).contains(what), "{}", text(&refused));
 }
 
 #[test]

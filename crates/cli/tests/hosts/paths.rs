@@ -23,6 +23,12 @@ fn start_with_paths() -> Rig {
         "families = [\"inet\"]",
         "families = [\"inet6\"]\ndirection = \"both\"",
     );
+    // The sink counts elsewhere, for all that fwdlab sees, so that what goes back has the same two CPUs.
+    rig.change(
+        "hosts-lab.toml",
+        "out = \"eth1\"\nin = \"eth2\"\n",
+        "out = \"eth1\"\ncpus = [0, 1]\n\n[receiver]\nhost = \"tester\"\nin = \"eth2\"\n",
+    );
     rig.change(
         "hosts-lab.toml",
         "[bind.\"rp_filter\"]",
@@ -84,6 +90,10 @@ fn frames_go_both_ways_by_xdp_too_and_past_many_routes() {
     }
     let readme = fs::read_to_string(directory.join("README.md")).unwrap();
     assert!(readme.contains("in both directions"), "{readme}");
+    assert!(
+        readme.contains("| CPUs that send what goes back | 1, 0 |"),
+        "{readme}"
+    );
 }
 
 #[test]

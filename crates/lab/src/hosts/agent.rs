@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use fwdlab_packet::MacAddress;
 use fwdlab_sys::BootTime;
 use fwdlab_traffic::{
-    Frames, InterfaceExpectation, InterfaceGenerator, InterfaceLoad, InterfaceSink, Link, Pace,
-    TrafficError, Way, XdpProgram, is_card, refuse_needed,
+    InterfaceExpectation, InterfaceGenerator, InterfaceLoad, InterfaceSink, Pace, TrafficError,
+    Way, XdpProgram, is_card, refuse_needed,
 };
 
 use super::protocol::{
@@ -116,7 +116,6 @@ struct Agent {
 struct Sending {
     generator: InterfaceGenerator,
     dead_man: Duration,
-    probe_frames: u64,
     /// What was on the sink's side when it began.
     forwarded_before: u64,
 }
@@ -223,19 +222,13 @@ impl Agent {
         if self.sending.is_some() {
             return Err("it sends already".to_owned());
         }
-        let own = MacAddress(fwdlab_sys::interface(&load.interface).map_err(text)?.mac);
-        let link = Link {
-            source: own,
-            destination,
-        };
-        let frames = Frames::unrouted(load.family, &load.traffic, link).map_err(text)?;
         let forwarded_before = self.forwarded()?;
         let of_interface = InterfaceLoad {
             destination,
             family: load.family,
             traffic: &load.traffic,
             is_reversed: load.is_reversed,
-            cpu: load.cpu,
+            cpus: &load.cpus,
             pace: match load.pps {
                 Some(pps) => Pace::Paced {
                     pps,
@@ -265,7 +258,6 @@ impl Agent {
         self.sending = Some(Sending {
             generator,
             dead_man: Duration::from_secs(load.dead_man_s),
-            probe_frames: frames.probe_frames().into(),
             forwarded_before,
         });
         Ok(Answer::Sending { sender, refused })
@@ -274,7 +266,7 @@ impl Agent {
     fn send_probe(&self) -> Result<Answer, String> {
         let sending = self.sending.as_ref().ok_or("it sends nothing")?;
         let start = Instant::now();
-        while sending.generator.sent().map_err(text)?.offered < sending.probe_frames {
+        while !sending.generator.has_probed().map_err(text)? {
             if start.elapsed() > PROBE_TIME_MAX || !sending.generator.is_running() {
                 break;
             }
@@ -465,7 +457,7 @@ mod tests {
     fn what_is_no_request_is_answered_and_ends_nothing() {
         let answers = answers("{\n{\"ask\":\"stop\"}\n");
         assert_eq!(answers.len(), 3);
-        assert!(answers[0].starts_with("{\"protocol\":4"), "{}", answers[0]);
+        assert!(answers[0].starts_with("{\"protocol\":5"), "{}", answers[0]);
         assert!(answers[1].contains("not a request"), "{}", answers[1]);
         assert!(answers[2].contains("it sends nothing"), "{}", answers[2]);
     }

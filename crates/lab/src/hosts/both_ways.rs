@@ -8,7 +8,7 @@ use fwdlab_stats::{as_f64, whole};
 use super::load::{in_time, part_of, time_s};
 use super::protocol::{Counted, Sent, SinkState, Station};
 use super::ssh::Connection;
-use super::tester::{Crossing, HostTester, OwnTester};
+use super::tester::{Crossing, HostTester, OwnTester, listed};
 use crate::LabError;
 
 /// A tester for each direction.
@@ -37,8 +37,8 @@ impl BothWays {
 }
 
 impl HostTester for BothWays {
-    fn cpu(&self) -> u32 {
-        self.there.cpu()
+    fn cpus(&self) -> &[u32] {
+        self.there.cpus()
     }
 
     fn sender(&self) -> Tester {
@@ -54,7 +54,10 @@ impl HostTester for BothWays {
     }
 
     fn described(&self) -> Vec<(String, String)> {
-        self.there.described()
+        let mut all = self.there.described();
+        let cpus = listed(self.back.cpus());
+        all.push(("CPUs that send what goes back".to_owned(), cpus));
+        all
     }
 
     fn stations(&mut self) -> Result<[Station; 2], LabError> {

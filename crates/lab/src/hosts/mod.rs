@@ -191,7 +191,7 @@ impl HostsLab {
         }
         let choices = Choices {
             placement: Placement {
-                load_cpu: link.tester.cpu(),
+                load_cpu: link.tester.cpus()[0],
                 dut_cpu: None,
                 control_cpu: 0,
                 queues: BTreeMap::new(),

@@ -10,7 +10,7 @@ use crate::counters::Drops;
 use crate::mechanism::program::{Hook, Program};
 
 /// Changes with every change of what is said.
-pub(crate) const PROTOCOL: u32 = 4;
+pub(crate) const PROTOCOL: u32 = 5;
 
 /// How often a run tells its processes that it lives, by a line without anything, which has no answer.
 pub(crate) const BETWEEN_SIGNS_OF_LIFE: Duration = Duration::from_secs(10);
@@ -85,8 +85,9 @@ pub(crate) struct Load {
     pub(crate) traffic: Traffic,
     /// Whether the flows are those that answer.
     pub(crate) is_reversed: bool,
-    pub(crate) cpu: u32,
-    /// Frames a second; as fast as it goes without.
+    /// Each sends its part of the flows.
+    pub(crate) cpus: Vec<u32>,
+    /// Frames a second of all; as fast as it goes without.
     pub(crate) pps: Option<u64>,
     pub(crate) burst_frames: u32,
     /// What sends; the best that works without.

@@ -26,8 +26,8 @@ const QUIET_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// What sends to a DUT and counts what it forwards, on hosts of its own.
 pub(super) trait HostTester {
-    /// The CPU that sends on the first generator's host.
-    fn cpu(&self) -> u32;
+    /// The CPUs that send from the first generator's port, at least one.
+    fn cpus(&self) -> &[u32];
 
     /// What sends and counts.
     fn sender(&self) -> Tester;
@@ -88,7 +88,7 @@ pub(super) struct OwnTester {
 struct Generator {
     process: AgentProcess,
     interface: String,
-    cpu: u32,
+    cpus: Vec<u32>,
 }
 
 /// Frames of a family that are sent through the DUT, and the MAC addresses of its ports.
@@ -111,7 +111,7 @@ impl OwnTester {
         hosts: &Hosts,
         connect: &mut dyn FnMut(&str) -> Result<Rc<Connection>, LabError>,
     ) -> Result<Self, LabError> {
-        Self::start_beside(None, hosts, connect)
+        Self::start_beside(&[], 1, hosts, connect)
     }
 
     /// Starts one for the opposite direction of another: it sends from the port that the other counts at, and counts at
@@ -130,7 +130,7 @@ impl OwnTester {
             host: receiver.map_or(&of.host, |of| &of.host).clone(),
             interface_out: of.interface_in.clone(),
             interface_in: of.interface_out.clone(),
-            cpu: None,
+            cpus: Vec::new(),
             program: receiver.map_or(&of.program, |of| &of.program).clone(),
             receiver: receiver.map(|_| ReceiverHost {
                 host: of.host.clone(),
@@ -143,33 +143,39 @@ impl OwnTester {
             generators: Vec::new(),
             ..hosts.clone()
         };
-        let taken = receiver.is_none().then(|| there.cpu());
-        let started = Self::start_beside(taken, &hosts, connect)?;
+        let taken: &[u32] = match receiver {
+            Some(_) => &[],
+            None => there.cpus(),
+        };
+        let started = Self::start_beside(taken, there.cpus().len(), &hosts, connect)?;
         Ok(Self {
             is_reversed: true,
             ..started
         })
     }
 
-    /// Starts a process for every port, on another CPU than the one that is taken on the first host.
+    /// Starts a process for every port. Where no CPUs are named that send, they are as many as asked for, others than
+    /// those that are taken on the first host.
     fn start_beside(
-        taken: Option<u32>,
+        taken: &[u32],
+        number: usize,
         hosts: &Hosts,
         connect: &mut dyn FnMut(&str) -> Result<Rc<Connection>, LabError>,
     ) -> Result<Self, LabError> {
         let of = &hosts.tester;
-        let first = (&of.host, &of.interface_out, of.cpu, &of.program);
+        let first = (&of.host, &of.interface_out, &of.cpus, &of.program);
         let others = hosts.generators.iter();
-        let others = others.map(|of| (&of.host, &of.interface_out, of.cpu, &of.program));
+        let others = others.map(|of| (&of.host, &of.interface_out, &of.cpus, &of.program));
         let mut generators = Vec::new();
-        for (host, interface, cpu, program) in std::iter::once(first).chain(others) {
+        for (host, interface, named, program) in std::iter::once(first).chain(others) {
             let process = AgentProcess::start(&connect(host)?, program.as_deref())?;
-            // Device interrupts are often at the first.
-            let mut last = process.hello.cpus.iter().rev().copied();
-            let last = last.find(|cpu| Some(*cpu) != taken).or(taken);
+            let cpus = sending_cpus(named, number, taken, &process.hello.cpus);
             generators.push(Generator {
                 interface: interface.clone(),
-                cpu: cpu.or(last).unwrap_or(0),
+                cpus: cpus.map_err(|why| LabError::Host {
+                    host: host.clone(),
+                    why,
+                })?,
                 process,
             });
         }
@@ -217,7 +223,7 @@ impl OwnTester {
             family: to.family,
             traffic: to.resolved.traffic.clone(),
             is_reversed: self.is_reversed,
-            cpu: generator.cpu,
+            cpus: generator.cpus.clone(),
             pps,
             burst_frames,
             sender: self.sender,
@@ -309,8 +315,8 @@ impl OwnTester {
 }
 
 impl HostTester for OwnTester {
-    fn cpu(&self) -> u32 {
-        self.generators[0].cpu
+    fn cpus(&self) -> &[u32] {
+        &self.generators[0].cpus
     }
 
     fn sender(&self) -> Tester {
@@ -338,6 +344,7 @@ impl HostTester for OwnTester {
         let mut all = Vec::new();
         for (number, generator) in (1..).zip(&self.generators) {
             all.push((part(number), described(&generator.process)));
+            all.push((part_that_sends(number), listed(&generator.cpus)));
         }
         let receiver = self.receiver.iter();
         all.extend(receiver.map(|process| ("receiver's host".to_owned(), described(process))));
@@ -434,6 +441,39 @@ fn stopped(process: &mut AgentProcess) -> Result<Sent, LabError> {
     }
 }
 
+/// The CPUs that send from a port: those that are named, or so many of the last that are not taken.
+fn sending_cpus(
+    named: &[u32],
+    number: usize,
+    taken: &[u32],
+    online: &[u32],
+) -> Result<Vec<u32>, String> {
+    if let Some(cpu) = named.iter().find(|cpu| !online.contains(cpu)) {
+        return Err(format!(
+            "it has no CPU {cpu} that fwdlab may use; name some of {} in the lab file",
+            listed(online)
+        ));
+    }
+    if !named.is_empty() {
+        return Ok(named.to_vec());
+    }
+    // Device interrupts are often at the first.
+    let free = online.iter().rev().filter(|cpu| !taken.contains(cpu));
+    let mut cpus: Vec<u32> = free.copied().take(number).collect();
+    if cpus.len() < number {
+        // Where there is a single CPU, both directions send from it.
+        let (1, Some(&cpu)) = (number, taken.first()) else {
+            return Err(format!(
+                "{number} CPUs are to send back, too, and fewer of {} are free; name \
+                 fewer `cpus` in [tester]",
+                listed(online)
+            ));
+        };
+        cpus.push(cpu);
+    }
+    Ok(cpus)
+}
+
 /// What the host of a generator is in a lab; `number` counts from 1.
 pub(super) fn part(number: usize) -> String {
     match number {
@@ -442,11 +482,50 @@ pub(super) fn part(number: usize) -> String {
     }
 }
 
+/// The same of the CPUs that send there.
+pub(super) fn part_that_sends(number: usize) -> String {
+    match number {
+        1 => "tester's CPUs that send".to_owned(),
+        number => format!("generator {number}'s CPUs that send"),
+    }
+}
+
+/// CPUs as they are named in texts.
+pub(super) fn listed(cpus: &[u32]) -> String {
+    let cpus: Vec<_> = cpus.iter().map(u32::to_string).collect();
+    cpus.join(", ")
+}
+
 fn station(process: &mut AgentProcess, interface: &str) -> Result<Station, LabError> {
     const WHAT: &str = "looking at its ports";
     let interface = interface.to_owned();
     match process.ask(WHAT, &Ask::Station { interface })? {
         Answer::Station(station) => Ok(station),
         other => Err(process.unexpected(WHAT, &other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sending_cpus;
+
+    #[test]
+    fn the_cpus_that_send_are_those_that_are_named_or_the_last_that_are_free() {
+        let online = [0, 1, 2, 3];
+        let of = |named: &[u32], number, taken: &[u32]| sending_cpus(named, number, taken, &online);
+        assert_eq!(of(&[2, 1], 1, &[]).unwrap(), [2, 1]);
+        assert_eq!(of(&[], 1, &[]).unwrap(), [3]);
+        assert_eq!(of(&[], 1, &[3]).unwrap(), [2]);
+        assert_eq!(of(&[], 2, &[3, 1]).unwrap(), [2, 0]);
+        assert_eq!(sending_cpus(&[], 1, &[0], &[0]).unwrap(), [0]);
+    }
+
+    #[test]
+    fn cpus_that_are_not_there_or_too_few_are_refused() {
+        let missing = sending_cpus(&[1, 4], 1, &[], &[0, 1]).unwrap_err();
+        assert!(missing.contains("no CPU 4"), "{missing}");
+        assert!(missing.contains("0, 1"), "{missing}");
+        let few = sending_cpus(&[], 2, &[2, 1], &[0, 1, 2]).unwrap_err();
+        assert!(few.contains("2 CPUs are to send back, too"), "{few}");
     }
 }

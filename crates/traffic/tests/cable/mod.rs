@@ -24,13 +24,15 @@ pub(crate) struct Cable {
 }
 
 impl Cable {
-    /// A new one; the machine stays the test's as long as the cable, where it has it.
-    pub(crate) fn lay(machine: Option<File>) -> Self {
+    /// A new one, both of whose ends have so many queues; the machine stays the test's as long as the cable, where it has it.
+    pub(crate) fn lay(machine: Option<File>, queues: usize) -> Self {
         let namespace = NetworkNamespace::create("cable").unwrap();
         let near_index = namespace
             .run(|| {
+                let queues = queues.to_string();
+                let queues = ["numtxqueues", &queues, "numrxqueues", &queues];
                 let pair = ["type", "veth", "peer", "name", FAR_END];
-                ip(&[&["link", "add", NEAR_END], &pair[..]].concat());
+                ip(&[&["link", "add", NEAR_END], &queues[..], &pair, &queues].concat());
                 for end in [NEAR_END, FAR_END] {
                     // No address, so that the ends send nothing of their own.
                     ip(&["link", "set", end, "addrgenmode", "none", "up"]);

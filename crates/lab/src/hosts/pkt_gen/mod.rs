@@ -22,7 +22,7 @@ use self::words::{Sending, receiving, refusal, sending};
 use super::load::part_of;
 use super::protocol::{Counted, Sent, SinkState, Station};
 use super::ssh::Connection;
-use super::tester::{Crossing, HostTester, part};
+use super::tester::{Crossing, HostTester, listed, part, part_that_sends};
 use crate::LabError;
 use crate::addresses::frames;
 
@@ -52,7 +52,8 @@ pub(super) struct PktGenTester {
 
 struct Generator {
     port: Port,
-    cpu: u32,
+    /// One: the lab file names no more.
+    cpus: Vec<u32>,
     mac: String,
     /// While it sends.
     process: Option<PktGenProcess>,
@@ -115,16 +116,19 @@ impl PktGenTester {
                 };
                 Ok((port, *cpus))
             };
-        let first = (&tester.host, &tester.interface_out, tester.cpu);
+        let first = (&tester.host, &tester.interface_out, &tester.cpus);
         let others = hosts.generators.iter();
-        let others = others.map(|of| (&of.host, &of.interface_out, of.cpu));
+        let others = others.map(|of| (&of.host, &of.interface_out, &of.cpus));
         let mut generators = Vec::new();
-        for (number, (host, interface, cpu)) in (1..).zip(std::iter::once(first).chain(others)) {
+        for (number, (host, interface, named)) in (1..).zip(std::iter::once(first).chain(others)) {
             let (port, cpus) = open(host, interface, part(number))?;
             generators.push(Generator {
                 port,
                 // Device interrupts are often at the first.
-                cpu: cpu.unwrap_or(cpus.saturating_sub(1)),
+                cpus: match named.as_slice() {
+                    [] => vec![cpus.saturating_sub(1)],
+                    named => named.to_vec(),
+                },
                 mac: String::new(),
                 process: None,
             });
@@ -135,6 +139,8 @@ impl PktGenTester {
         if receiver.is_none() {
             described.pop();
         }
+        let numbered = (1..).zip(&generators);
+        described.extend(numbered.map(|(number, of)| (part_that_sends(number), listed(&of.cpus))));
         Ok(Self {
             generators,
             sink: Sink {
@@ -165,7 +171,7 @@ impl PktGenTester {
             flows: &flows,
             source: &generator.mac,
             destination: to.mac_in,
-            cpu: generator.cpu,
+            cpu: generator.cpus[0],
             pace,
             frames: probe_frames,
         });
@@ -267,8 +273,8 @@ fn total(process: &mut PktGenProcess, what: &str, is_as_asked: bool) -> Result<S
 }
 
 impl HostTester for PktGenTester {
-    fn cpu(&self) -> u32 {
-        self.generators[0].cpu
+    fn cpus(&self) -> &[u32] {
+        &self.generators[0].cpus
     }
 
     fn sender(&self) -> Tester {
