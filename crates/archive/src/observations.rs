@@ -387,7 +387,8 @@ fn is_summary(cell: &str) -> bool {
 
 /// Whether each observation of three or more is the one before it and 1.
 fn counts_rows(observations: &[Observation]) -> bool {
-    let next = |pair: &[Observation]| pair[1].value == pair[0].value + 1.0;
+    // Whole numbers as rows have are exact.
+    let next = |pair: &[Observation]| pair[1].value.total_cmp(&(pair[0].value + 1.0)).is_eq();
     observations.len() > 2 && observations.windows(2).all(next)
 }
 
