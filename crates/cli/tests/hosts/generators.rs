@@ -60,9 +60,10 @@ done
 fn a_receiver_and_a_second_generator_have_processes_of_their_own() {
     require_rig!();
     let rig = Rig::start();
+    rig.send_from_two_cpus();
     let before = rig.dut();
     // Both on the tester's host: what matters is that each is reached and asked by itself.
-    rig.change("hosts-lab.toml", "out = \"eth1\"\nin = \"eth2\"\n", "out = \"eth1\"\ncpus = [0, 1]\n\n[receiver]\nhost = \"tester\"\nin = \"eth2\"\n\n[[generator]]\nhost = \"tester\"\nout = \"eth1\"\n");
+    rig.change("hosts-lab.toml", "out = \"eth1\"\nin = \"eth2\"\n", "out = \"eth1\"\n\n[receiver]\nhost = \"tester\"\nin = \"eth2\"\n\n[[generator]]\nhost = \"tester\"\nout = \"eth1\"\n");
     rig.change(
         "hosts.toml",
         "[design]",

@@ -23,11 +23,12 @@ fn start_with_paths() -> Rig {
         "families = [\"inet\"]",
         "families = [\"inet6\"]\ndirection = \"both\"",
     );
+    rig.send_from_two_cpus();
     // The sink counts elsewhere, for all that fwdlab sees, so that what goes back has the same two CPUs.
     rig.change(
         "hosts-lab.toml",
         "out = \"eth1\"\nin = \"eth2\"\n",
-        "out = \"eth1\"\ncpus = [0, 1]\n\n[receiver]\nhost = \"tester\"\nin = \"eth2\"\n",
+        "out = \"eth1\"\n\n[receiver]\nhost = \"tester\"\nin = \"eth2\"\n",
     );
     rig.change(
         "hosts-lab.toml",

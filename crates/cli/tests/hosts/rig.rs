@@ -51,6 +51,13 @@ impl Rig {
         self.path("results")
     }
 
+    /// Has the first two CPUs send from the tester's port.
+    pub(crate) fn send_from_two_cpus(&self) {
+        let lab = fs::read_to_string(self.path("hosts-lab.toml")).unwrap();
+        let cpu = lab.lines().find(|line| line.starts_with("cpu = "));
+        self.change("hosts-lab.toml", cpu.unwrap(), "cpus = [0, 1]");
+    }
+
     /// Replaces a text in one of the files.
     pub(crate) fn change(&self, file: &str, from: &str, to: &str) {
         let path = self.path(file);
