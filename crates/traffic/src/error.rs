@@ -105,7 +105,7 @@ pub enum TrafficError {
         /// The CPU.
         cpu: u32,
         /// What went wrong.
-        source: Box<TrafficError>,
+        source: Box<Self>,
     },
     /// The interface by which the machine is reached.
     #[error(
