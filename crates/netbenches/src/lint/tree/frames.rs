@@ -62,7 +62,7 @@ impl Property {
             // `-l` leaves the frame check sequence out, and a packet is less by its Ethernet header.
             Self::Size => [value.checked_add(4), value.checked_sub(14)],
             Self::Flows => {
-                [1_000, 1_000_000].map(|unit| (value % unit == 0).then_some(value / unit))
+                [1_000, 1_000_000].map(|unit| value.is_multiple_of(unit).then_some(value / unit))
             }
         };
         [Some(value)].into_iter().chain(other).flatten()
