@@ -131,6 +131,15 @@ fn two_pkt_gens_and_a_receiver_measure_what_interfaces_count() {
         text(&refused)
     );
     rig.change("hosts.toml", "slice_ms = 500", "slice_ms = 3000");
+    // pkt-gen takes the header of Ethernet for a part of what the MTU bounds.
+    let of_size = |bytes| format!("frame_size = {bytes}\n[design]");
+    rig.change("hosts.toml", "[design]", &of_size(1505));
+    let refused = rig.run().output().unwrap();
+    assert_eq!(refused.status.code(), Some(3), "{}", text(&refused));
+    let expected = "gen1 has an MTU of 1500, and pkt-gen, which counts the header of Ethernet too, is to send 1501 bytes; \
+                    give it more there (`ip link set dev gen1 mtu 1501`)";
+    assert!(text(&refused).contains(expected), "{}", text(&refused));
+    rig.change("hosts.toml", &of_size(1505), "[design]");
     let received = || rig.frames("eth2", "rx_packets");
     let received_before = received();
     let output = rig.run().output().unwrap();

@@ -18,7 +18,7 @@ use fwdlab_stats::whole;
 
 use self::port::System;
 use self::process::PktGenProcess;
-use self::words::{Sending, receiving, refusal, sending};
+use self::words::{Sending, packet_bytes_max, receiving, refusal, sending};
 use super::load::part_of;
 use super::protocol::{Counted, Sent, SinkState, Station};
 use super::ssh::Connection;
@@ -77,6 +77,24 @@ struct Port {
 }
 
 impl Port {
+    /// Refuses a port whose MTU is below what pkt-gen is to send: it compares the size with the header of Ethernet
+    /// (netmap, apps/pkt-gen/pkt-gen.c, `main`: "pkt_size (%d) must be <= mtu (%d)"), so that frames of 1518 bytes, which
+    /// every port of MTU 1500 takes, are too large for it.
+    ///
+    /// # Errors
+    /// `Host` where it is, and those of the connection.
+    fn refuse_small_mtu(&self, packet_bytes: u16) -> Result<(), LabError> {
+        let (system, interface) = (self.system, &self.interface);
+        match system.mtu(&self.connection, interface)? {
+            Some(mtu) if mtu < u32::from(packet_bytes) => Err(self.connection.wrong(format!(
+                "{interface} has an MTU of {mtu}, and pkt-gen, which counts the header of Ethernet too, is to send \
+                 {packet_bytes} bytes; give it more there (`{}`), or ask for smaller frames",
+                system.set_mtu(interface, packet_bytes)
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     fn station(&self) -> Result<Station, LabError> {
         self.system.station(&self.connection, &self.interface)
     }
@@ -122,6 +140,7 @@ impl PktGenTester {
         let mut generators = Vec::new();
         for (number, (host, interface, named)) in (1..).zip(std::iter::once(first).chain(others)) {
             let (port, cpus) = open(host, interface, part(number))?;
+            port.refuse_small_mtu(packet_bytes_max(resolved))?;
             generators.push(Generator {
                 port,
                 // Device interrupts are often at the first.

@@ -114,6 +114,36 @@ impl System {
         })
     }
 
+    /// The MTU of a port; none where it does not tell.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(super) fn mtu(
+        self,
+        connection: &Connection,
+        interface: &str,
+    ) -> Result<Option<u32>, LabError> {
+        let question = match self {
+            Self::Freebsd => owned(&["ifconfig", interface]),
+            Self::Linux => owned(&["cat", &format!("/sys/class/net/{interface}/mtu")]),
+        };
+        let said = connection.run_all(&[question])?.pop().flatten();
+        let said = said.unwrap_or_default();
+        let mtu = match self {
+            Self::Freebsd => word_behind(&said, "mtu"),
+            Self::Linux => Some(said.trim()),
+        };
+        Ok(mtu.and_then(|mtu| mtu.parse().ok()))
+    }
+
+    /// The command that gives a port another MTU.
+    pub(super) fn set_mtu(self, interface: &str, mtu: u16) -> String {
+        match self {
+            Self::Freebsd => format!("ifconfig {interface} mtu {mtu}"),
+            Self::Linux => format!("ip link set dev {interface} mtu {mtu}"),
+        }
+    }
+
     /// What is asked of a port: itself, its flags, its device.
     fn questions(self, interface: &str) -> [Vec<String>; 3] {
         match self {
@@ -174,6 +204,7 @@ igb2: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mt
         assert_eq!(word_behind(IFCONFIG, "ether"), Some("00:1b:21:c4:95:7a"));
         assert!(is_up_by_ifconfig(IFCONFIG));
         assert!(!is_up_by_ifconfig(&IFCONFIG.replace("<UP,", "<")));
+        assert_eq!(word_behind(IFCONFIG, "mtu"), Some("1500"));
         assert_eq!(word_behind("", "ether"), None);
     }
 

@@ -77,6 +77,14 @@ pub(super) fn sending(of: &Sending<'_>) -> Vec<String> {
     words
 }
 
+/// Bytes of the largest packets that are sent, as pkt-gen counts them: with the header of Ethernet, without the FCS.
+pub(super) fn packet_bytes_max(resolved: &Resolved) -> u16 {
+    let traffic = &resolved.traffic;
+    let families = traffic.families.iter();
+    let bytes = families.map(|family| packet_bytes(*family, traffic));
+    bytes.max().unwrap_or(0)
+}
+
 fn packet_bytes(family: AddressFamily, traffic: &Traffic) -> u16 {
     let bytes = traffic.frame_sizes.first().map_or(0, |size| size.bytes);
     bytes.max(family.smallest_frame_bytes()) - FCS_BYTES
