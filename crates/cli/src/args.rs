@@ -24,6 +24,7 @@ use crate::bench_lab::BenchLabArguments;
 use crate::export::ExportCommand;
 use crate::flame::FlameCommand;
 use crate::ls::LsArguments;
+use crate::new_lab::LabCommand;
 use crate::query::QueryArguments;
 use crate::schema::FileKind;
 use crate::values::{
@@ -35,7 +36,7 @@ use crate::values::{
 const GROUPS: &[(&str, &[&str])] = &[
     (
         "Measure",
-        &["ab", "run", "watch", "plan", "doctor", "restore"],
+        &["lab", "ab", "run", "watch", "plan", "doctor", "restore"],
     ),
     (
         "Results",
@@ -185,6 +186,9 @@ pub(crate) enum Command {
     Audit(AuditArguments),
     /// Look for what would spoil a measurement here, and measure how much noise the lab has
     Doctor(DoctorArguments),
+    /// Write a first lab file for two hosts, by finding how they are cabled
+    #[command(subcommand, disable_help_subcommand = true)]
+    Lab(LabCommand),
     /// Put back what a run that was killed has left changed
     Restore(RestoreArguments),
     /// Compare samples the way FreeBSD's ministat does, byte for byte

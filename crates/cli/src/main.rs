@@ -24,6 +24,7 @@ mod lint;
 mod live;
 mod ls;
 mod ministat;
+mod new_lab;
 mod output;
 mod plan;
 mod progress;
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         Command::Import(command) => import::import(&command),
         Command::Audit(arguments) => audit::audit(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
+        Command::Lab(command) => new_lab::lab(&command),
         Command::Lint(arguments) => lint::lint(&arguments),
         Command::Ministat(arguments) => ministat::ministat(&arguments),
         Command::Ls(arguments) => ls::ls(&arguments),

@@ -4,6 +4,7 @@
 mod addresses;
 mod asks;
 mod block;
+pub mod cabling;
 mod choices;
 mod clock;
 mod counters;
@@ -32,6 +33,7 @@ mod restore;
 mod router;
 mod sample;
 mod sequence;
+mod survey;
 mod tester;
 mod topology;
 mod validity;
@@ -54,6 +56,7 @@ pub use restore::{
     restore_on_host,
 };
 pub use router::RouterLab;
+pub use survey::Survey;
 pub use tester::TesterChoice;
 pub use topology::{DUT_IN, DUT_OUT, TESTER_IN, TESTER_OUT, Topology};
 pub use validity::{CALIBRATION_RATIO_MAX, LOAD_RATIO_MIN, STEAL_RATIO_MAX};

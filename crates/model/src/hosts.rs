@@ -483,7 +483,10 @@ fn host(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<String> {
 }
 
 /// Checks that a text names a host as ssh takes it: `[user@]host`, or `ssh://[user@]host[:port]`.
-fn check_destination(text: &str) -> Result<(), &'static str> {
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_destination(text: &str) -> Result<(), &'static str> {
     const USER_SIGNS: &[u8] = b"._-+@\\";
     let (rest, is_uri) = match text.strip_prefix("ssh://") {
         Some(rest) => (rest, true),

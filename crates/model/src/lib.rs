@@ -49,6 +49,7 @@ pub use experiment::{CONFIDENCE_PERCENT, THRESHOLD_PERCENT};
 pub use files::{Files, Read};
 pub use hosts::{
     DutHost, GeneratorHost, HostTesterKind, Hosts, REBOOT_S_MAX, ReceiverHost, TesterHost,
+    check_destination,
 };
 pub use kind::{LabKind, System};
 pub use knob::{Knob, KnobLevels};

@@ -8,6 +8,7 @@ use super::imports::{Imports, imports};
 ///
 /// The table of `crates/lab/README.md`; who changes one changes the other.
 const FOLDERS_OF_LAB: &[(&str, &[&str])] = &[
+    ("cabling", &[]),
     ("cpu_account", &[]),
     ("journal", &[]),
     ("profiler", &[]),
@@ -18,7 +19,10 @@ const FOLDERS_OF_LAB: &[(&str, &[&str])] = &[
     ),
     ("router", &["cpu_account", "profiler"]),
     ("doctor", &["cpu_account", "mechanism", "router"]),
-    ("hosts", &["doctor", "mechanism", "journal", "profiler"]),
+    (
+        "hosts",
+        &["cabling", "doctor", "mechanism", "journal", "profiler"],
+    ),
 ];
 
 /// Every circle and every edge that is not allowed.

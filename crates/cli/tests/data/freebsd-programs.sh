@@ -90,9 +90,17 @@ values() { for name; do echo "$name=$(value "$name")"; done; }
 address() { ip -o "${2:--4}" address show dev "$1" scope global | awk '{ split($4, a, "/"); print a[1], a[2], / tentative/ ? "tentative" : "" }'; }
 # The address that a port gets by itself.
 has_link_local() { [ -e "$boot/$1.linklocal" ]; }
-# An interface, as `ifconfig` shows it.
+is_set_up() { [ $(($(cat "/sys/class/net/$1/flags") & 1)) = 1 ]; }
+# A link that the test slows down comes only so many seconds after its port was set up.
+has_come() { [ ! -e "$home/slow" ] || [ "$(date +%s)" -ge $(($(cat "$boot/up.$1" 2>/dev/null || echo 0) + $(cat "$home/slow"))) ]; }
+# An interface, as `ifconfig` shows it. Of its link it tells what the driver does, in these words (sbin/ifconfig/ifmedia.c,
+# media_status); a port that is down has none.
 shown() {
-    echo "$1: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu 1500"
+    if is_set_up "$1"; then
+        echo "$1: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu 1500"
+    else
+        echo "$1: flags=8802<BROADCAST,SIMPLEX,MULTICAST> metric 0 mtu 1500"
+    fi
     printf '\toptions=4e507bb<RXCSUM,TXCSUM,TSO4,LRO>\n\tether %s\n' "$(cat "/sys/class/net/$1/address")"
     address "$1" | while read -r inet length; do
         printf '\tinet %s netmask 0xffffff00 broadcast 198.18.0.255\n' "$inet"
@@ -102,7 +110,7 @@ shown() {
         printf '\tinet6 %s prefixlen %s%s\n' "$inet6" "$length" "${tentative:+ $tentative}"
     done
     printf '\tmedia: Ethernet autoselect (10Gbase-SR <full-duplex,rxpause,txpause>)\n'
-    [ "$(cat "/sys/class/net/$1/carrier" 2>/dev/null)" = 1 ] && status=active || status='no carrier'
+    [ "$(cat "/sys/class/net/$1/carrier" 2>/dev/null)" = 1 ] && has_come "$1" && status=active || status='no carrier'
     printf '\tstatus: %s\n' "$status"
     [ -e "$boot/$1.ifdisabled" ] && nd6='29<PERFORMNUD,IFDISABLED,AUTO_LINKLOCAL>' || nd6='21<PERFORMNUD,AUTO_LINKLOCAL>'
     printf '\tnd6 options=%s\n' "$nd6"
@@ -159,6 +167,9 @@ case $asked in
         [ "$2" = inet ] && family=-4 || family=-6
         length=$(address "$1" $family | awk -v wanted="$3" '$1 == wanted { print $2 }')
         ip address delete "$3/$length" dev "$1" ;;
+    'ifconfig '*' up') changes; date +%s > "$boot/up.$1"; ip link set dev "$1" up ;;
+    'ifconfig '*' down') changes; ip link set dev "$1" down ;;
+    'ifconfig -C') questions; echo 'bridge epair gif lagg lo tap tun vlan' ;;
     'ifconfig '*' '*) fail "what is $asked" ;;
     'ifconfig '*)
         questions
@@ -246,6 +257,7 @@ case $asked in
                 printf '@ cpu_clk_unhalted.core_p [150 samples]\n\n90.00%%  [135]      ip_tryforward @ /boot/kernel/kernel\n'
                 printf ' 100.0%%  [135]       ether_demux\n\n10.00%%  [15]       acpi_cpu_c1 @ /boot/kernel/kernel\n\n' ;;
         esac > "$8" ;;
+    'uname -sr') questions; echo 'FreeBSD 15.0-CURRENT' ;;
     'uname -v')
         questions
         [ "$(slice)" = 2 ] && revision=$(cat "$nanobsd/slice2/image") || revision=main-n277567

@@ -19,7 +19,7 @@ const PROGRAMS: [&str; 26] = [
 ];
 
 /// A rig whose DUT answers as FreeBSD does.
-fn start() -> Rig {
+pub(crate) fn start() -> Rig {
     start_with("freebsd")
 }
 
@@ -79,7 +79,7 @@ fn changes_until(rig: &Rig, boot: usize) -> String {
 }
 
 /// A file that the stand-ins have written.
-fn written(rig: &Rig, name: &str) -> String {
+pub(crate) fn written(rig: &Rig, name: &str) -> String {
     fs::read_to_string(rig.lab.home(Host::Dut).join(name)).unwrap_or_default()
 }
 

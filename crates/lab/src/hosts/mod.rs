@@ -21,6 +21,7 @@ mod process;
 mod protocol;
 mod reached;
 mod ssh;
+mod surveyed;
 mod tester;
 mod transport;
 mod undo;
@@ -42,6 +43,7 @@ pub(crate) use self::doctor::examine_hosts;
 pub(crate) use self::journal_copy::copies;
 pub use self::linux::{StackWatch, serve_stacks};
 pub(crate) use self::ssh::Connection;
+pub(crate) use self::surveyed::SurveyedHost;
 
 use self::boot::{Booter, power_cycle};
 use self::both_ways::BothWays;

@@ -6,6 +6,7 @@ use fwdlab_traffic::{Network, PUBLIC_ADDRESSES, TcpConnection, ssh_connection};
 
 use super::ssh::Connection;
 use crate::LabError;
+use crate::cabling::Port;
 
 /// Prints the ssh connection that the command came over.
 pub(super) const SESSION: [&str; 3] = ["sh", "-c", "echo \"$SSH_CONNECTION\""];
@@ -40,6 +41,25 @@ pub(super) fn refuse_needed(
         return Err(connection.wrong(why));
     }
     Ok(())
+}
+
+/// Notes why a port is not set down: a run refuses it, or its owner uses it.
+///
+/// Addresses of a link alone are no use: a port has them by itself.
+pub(super) fn kept(port: &mut Port, network: &Network, addresses: &[(String, IpAddr)]) {
+    let name = &port.name;
+    port.refused = network.needed(name).map(|needed| needed.told_of(name));
+    let address = addresses.iter().find(|(device, address)| {
+        let is_of_link = matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
+        device == name && !is_of_link
+    });
+    let address = address.map(|(_, address)| format!("it has the address {address}"));
+    let route = || {
+        let has_route = network.has_route(name);
+        has_route.then(|| "a route leads through it".to_owned())
+    };
+    let own = address.or_else(route).or_else(|| port.kept.take());
+    port.kept = port.refused.clone().or(own);
 }
 
 /// The address that stands for all of a family.

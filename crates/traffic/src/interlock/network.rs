@@ -91,6 +91,12 @@ impl Network {
         }
     }
 
+    /// Whether a route other than to its own networks leads through a device.
+    #[must_use]
+    pub fn has_route(&self, device: &str) -> bool {
+        self.routes.contains_key(device)
+    }
+
     /// Two devices are the ends of a cable: what one sends the other receives.
     pub fn add_cable(&mut self, one: &str, other: &str) {
         self.cables.insert((one.to_owned(), other.to_owned()));

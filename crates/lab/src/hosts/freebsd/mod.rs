@@ -7,6 +7,7 @@ mod boot;
 mod dut;
 mod facts;
 mod files;
+mod look;
 mod ports;
 mod reached;
 mod slices;
@@ -15,5 +16,6 @@ mod watch;
 
 pub(super) use self::boot::Loader;
 pub(super) use self::dut::open_dut;
+pub(super) use self::look::{linked, ports, received};
 pub(super) use self::reached::network;
 pub(super) use self::slices::{image_writer, is_on_slice};

@@ -10,7 +10,7 @@ use crate::hosts::reached::{Destinations, SESSION, any};
 use crate::hosts::ssh::Connection;
 use crate::mechanism::step::owned;
 
-const INTERFACES: [&str; 1] = ["ifconfig"];
+pub(super) const INTERFACES: [&str; 1] = ["ifconfig"];
 /// Lists the routes of all tables.
 const ROUTES: [&str; 3] = [
     "sh",
@@ -58,7 +58,7 @@ pub(in crate::hosts) fn network(connection: &Connection) -> Result<Network, LabE
 }
 
 /// The interfaces of `ifconfig`, each with its own lines.
-fn blocks(text: &str) -> Vec<(&str, Vec<&str>)> {
+pub(super) fn blocks(text: &str) -> Vec<(&str, Vec<&str>)> {
     let mut blocks: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in text.lines() {
         match (line.split_once(": flags="), blocks.last_mut()) {

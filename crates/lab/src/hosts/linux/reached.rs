@@ -23,7 +23,7 @@ const ROUTES: [[&str; 7]; 2] = [
     ["ip", "-o", "-6", "route", "show", "table", "all"],
 ];
 const NEXT_HOPS: [&str; 4] = ["ip", "-o", "nexthop", "show"];
-const ADDRESSES: [&str; 4] = ["ip", "-o", "address", "show"];
+pub(super) const ADDRESSES: [&str; 4] = ["ip", "-o", "address", "show"];
 const TCP: [&str; 3] = [
     "sh",
     "-c",
@@ -234,7 +234,7 @@ fn devices<'a>(listed: &Listed<'a>, next_hops: &BTreeMap<&str, Vec<&'a str>>) ->
 }
 
 /// The interfaces and addresses of `ip -o address`: `3: eth1    inet 198.18.0.2/24 scope global eth1`.
-fn addresses(text: &str) -> Vec<(String, IpAddr)> {
+pub(super) fn addresses(text: &str) -> Vec<(String, IpAddr)> {
     let addresses = text.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [_, device, "inet" | "inet6", address, ..] = words.as_slice() else {

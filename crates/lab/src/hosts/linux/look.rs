@@ -1,0 +1,143 @@
+//! The ports of a Linux host, as `/sys` tells.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::reached::{ADDRESSES, addresses, network};
+use crate::LabError;
+use crate::cabling::Port;
+use crate::hosts::reached::kept;
+use crate::hosts::ssh::Connection;
+use crate::mechanism::step::owned;
+
+/// Lists interfaces, each with files of its folder: `= eth1`, then a word and what it says in a line.
+const INTERFACES: [&str; 3] = [
+    "sh",
+    "-c",
+    "for path in /sys/class/net/*; do echo \"= ${path##*/}\"; \
+     for file in address type flags carrier speed tun_flags device/local_cpulist; do \
+     value=$(cat \"$path/$file\" 2>/dev/null) && echo \"$file $value\"; done; \
+     driver=$(readlink \"$path/device/driver\") && echo \"driver ${driver##*/}\"; \
+     grep -s '^DEVTYPE=' \"$path/uevent\"; \
+     for other in \"$path\"/upper_* \"$path\"/lower_*; do [ -e \"$other\" ] && echo \"${other##*/}\"; done; done; :",
+];
+/// Lists the ends of virtual cables, which are ports without a device.
+const VIRTUAL: [&str; 6] = ["ip", "-o", "link", "show", "type", "veth"];
+const ONLINE: [&str; 2] = ["cat", "/sys/devices/system/cpu/online"];
+/// Names the interfaces given that have a link.
+const LINKED: &str = "for port; do carrier=$(cat \"/sys/class/net/$port/carrier\" 2>/dev/null) && \
+                      [ \"$carrier\" = 1 ] && echo \"$port\"; done; :";
+
+/// `ARPHRD_ETHER`.
+const ETHERNET: &str = "1";
+
+/// The ports of a host.
+///
+/// # Errors
+/// `Host` where it does not tell, and those of the connection.
+pub(in crate::hosts) fn ports(connection: &Connection) -> Result<Vec<Port>, LabError> {
+    let questions = [&INTERFACES[..], &VIRTUAL, &ONLINE, &ADDRESSES]
+        .map(owned)
+        .to_vec();
+    let answers = connection.ask(questions)?;
+    let needed = |words: &[&str]| answers.needed(&owned(words));
+    let addresses = addresses(needed(&ADDRESSES)?);
+    let network = network(connection)?;
+    let online = answers.get(&owned(&ONLINE)).unwrap_or_default();
+    let virtual_ends = answers.get(&owned(&VIRTUAL)).unwrap_or_default();
+    let mut ports = read(needed(&INTERFACES)?, virtual_ends, online);
+    for port in &mut ports {
+        kept(port, &network, &addresses);
+    }
+    Ok(ports)
+}
+
+/// The command that names those of some ports that have a link.
+pub(in crate::hosts) fn linked(ports: &[&str]) -> Vec<String> {
+    owned(&[&["sh", "-c", LINKED, "sh"][..], ports].concat())
+}
+
+/// The ports among the interfaces that were listed.
+fn read(text: &str, virtual_ends: &str, online: &str) -> Vec<Port> {
+    // `4: veth0@if9: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 ...`
+    let ends = virtual_ends.lines().filter_map(|line| {
+        let (_, name) = line.split_once(": ")?;
+        name.split(['@', ':']).next()
+    });
+    let ends: BTreeSet<&str> = ends.collect();
+    let mut ports = Vec::new();
+    for part in text.split("= ").skip(1) {
+        let mut lines = part.lines();
+        let name = lines.next().unwrap_or_default().trim();
+        let said: BTreeMap<&str, &str> = lines
+            .map(|line| line.split_once([' ', '=']).unwrap_or((line, "")))
+            .collect();
+        let of = |word: &str| said.get(word).copied();
+        let is_joined_to = |way: &str| said.keys().find_map(|word| word.strip_prefix(way));
+        // What has a type of its own is no port (a bridge, a VLAN, a radio), nor what is on top of another one.
+        let is_port = of("type") == Some(ETHERNET)
+            && of("DEVTYPE").is_none()
+            && of("tun_flags").is_none()
+            && is_joined_to("lower_").is_none();
+        let has_end = of("driver").is_some() || ends.contains(name);
+        let Some(mac) = of("address").filter(|_| is_port && has_end) else {
+            continue;
+        };
+        let flags = of("flags").map(|flags| flags.trim_start_matches("0x"));
+        let flags = flags.and_then(|flags| u32::from_str_radix(flags, 16).ok());
+        ports.push(Port {
+            name: name.to_owned(),
+            mac: mac.to_owned(),
+            driver: of("driver").map(str::to_owned),
+            is_up: flags.is_some_and(|flags| flags & 1 == 1),
+            has_link: of("carrier") == Some("1"),
+            speed_mbps: of("speed")
+                .and_then(|speed| speed.parse().ok())
+                .filter(|speed| (1..u64::from(u32::MAX)).contains(speed)),
+            cpus_near: of("device/local_cpulist")
+                .filter(|cpus| !cpus.is_empty() && *cpus != online)
+                .map(str::to_owned),
+            kept: is_joined_to("upper_").map(|upper| format!("{upper} is on top of it")),
+            refused: None,
+        });
+    }
+    ports
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_told_from_what_is_made_of_them() {
+        let text = "= lo\naddress 00:00:00:00:00:00\ntype 772\nflags 0x9\n\
+                    = eth0\naddress 52:54:00:00:00:01\ntype 1\nflags 0x1003\ncarrier 1\nspeed 10000\ndevice/local_cpulist 0-7\ndriver ixgbe\nupper_br0\n\
+                    = eth1\naddress 52:54:00:00:00:02\ntype 1\nflags 0x1002\nspeed -1\n\
+                    device/local_cpulist 0-15\ndriver ixgbe\n\
+                    = veth0\naddress 52:54:00:00:00:03\ntype 1\nflags 0x1003\ncarrier 0\n\
+                    = br0\naddress 52:54:00:00:00:01\ntype 1\nflags 0x1003\nDEVTYPE=bridge\nlower_eth0\n\
+                    = tap0\naddress 52:54:00:00:00:05\ntype 1\ntun_flags 0x1002\n\
+                    = dummy0\naddress 52:54:00:00:00:06\ntype 1\n\
+                    = eth0.10\naddress 52:54:00:00:00:01\ntype 1\nDEVTYPE=vlan\nlower_eth0\n";
+        let ends =
+            "4: veth0@if9: <BROADCAST,MULTICAST,UP> mtu 1500 qdisc noqueue state LOWERLAYERDOWN\n";
+        let ports = read(text, ends, "0-15");
+        let names: Vec<&str> = ports.iter().map(|port| &*port.name).collect();
+        assert_eq!(names, ["eth0", "eth1", "veth0"]);
+        assert_eq!(
+            ports[0],
+            Port {
+                name: "eth0".to_owned(),
+                mac: "52:54:00:00:00:01".to_owned(),
+                driver: Some("ixgbe".to_owned()),
+                is_up: true,
+                has_link: true,
+                speed_mbps: Some(10_000),
+                cpus_near: Some("0-7".to_owned()),
+                kept: Some("br0 is on top of it".to_owned()),
+                refused: None,
+            }
+        );
+        assert!(!ports[1].is_up && !ports[1].has_link && ports[2].is_up && !ports[2].has_link);
+        assert_eq!((ports[1].speed_mbps, &ports[1].cpus_near), (None, &None));
+    }
+}
