@@ -67,7 +67,7 @@ const TEXTS: &[&str] = &["L1", "L2", "L3", "L6"];
 const LOGS: &[&str] = &["L1", "L2", "L4", "L9"];
 const PROFILES: &[&str] = &["L2", "L5", "L9"];
 
-pub(crate) const KINDS: [Kind; 33] = [
+pub(crate) const KINDS: [Kind; 34] = [
     figure("a digit of any figure of a text", figures::any_of_texts, 95),
     figure("a digit of any row of ministat", figures::any_row, 95),
     figure(
