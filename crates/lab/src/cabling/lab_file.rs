@@ -259,7 +259,7 @@ mod tests {
             assert_eq!(hosts.tester.interface_out, "eth2");
             assert_eq!(hosts.tester.interface_in, "eth1");
             assert_eq!(hosts.tester.uses, HostTesterKind::Fwdlab);
-            assert_eq!(hosts.tester.cpu, Some(11));
+            assert_eq!(hosts.tester.cpus, [11]);
             let binding = match system {
                 System::Linux => "[bind.\"rp_filter\"]\nsysctl = ",
                 System::Freebsd => {

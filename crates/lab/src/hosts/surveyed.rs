@@ -151,7 +151,7 @@ impl SurveyedHost {
             family: AddressFamily::Inet,
             traffic: Traffic::default(),
             is_reversed: false,
-            cpu: agent.hello.cpus.last().copied().unwrap_or(0),
+            cpus: vec![agent.hello.cpus.last().copied().unwrap_or(0)],
             pps: Some(PROBE_PPS),
             burst_frames: 1,
             // One that attaches nothing to the port: that would take many a card's link down.

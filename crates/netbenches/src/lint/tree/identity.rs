@@ -86,6 +86,8 @@ struct Described<'a> {
     group: &'a RunGroup,
     file: usize,
     parts: [Option<String>; 4],
+    /// Which of the parts are in the name of its runs.
+    are_in_key: [bool; 4],
     /// The name that the archive's scripts give.
     name: String,
 }
@@ -99,6 +101,9 @@ fn lint_descriptions(folder: Folder<'_>, findings: &mut Vec<Finding>) {
             group,
             file: group.info?,
             name: name(&parts),
+            are_in_key: parts
+                .each_ref()
+                .map(|part| part.as_ref().is_some_and(|part| is_in(part, &group.key))),
             parts,
         })
     });
@@ -134,18 +139,20 @@ impl Described<'_> {
             return true;
         }
         let mut is_crossed = false;
-        for (own, others) in self.parts.iter().zip(&other.parts) {
-            let (Some(own), Some(others)) = (own, others) else {
+        for number in 0..self.parts.len() {
+            let (Some(own), Some(others)) = (&self.parts[number], &other.parts[number]) else {
                 continue;
             };
             if own == others {
                 continue;
             }
-            let (in_own, in_other) = (is_in(own, key), is_in(own, other_key));
-            if in_own && !in_other {
-                return false;
+            if self.are_in_key[number] {
+                if !is_in(own, other_key) {
+                    return false;
+                }
+            } else if !is_crossed && !other.are_in_key[number] {
+                is_crossed = is_in(own, other_key) && is_in(others, key);
             }
-            is_crossed |= in_other && !in_own && is_in(others, key) && !is_in(others, other_key);
         }
         is_crossed
     }

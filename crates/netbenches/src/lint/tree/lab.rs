@@ -2,6 +2,7 @@
 //!
 //! Everything here is silent where the data says nothing, or several things of which the text's is one.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use crate::import::Settings;
@@ -34,14 +35,10 @@ pub(super) fn contradicted<'a>(
             statements.map(move |statement| (line, statement))
         })
         .collect();
-    let data = Data { tree, folder };
-    let is_of_sets = |(_, statement): &(&TextLine, Statement)| {
-        matches!(statement, Statement::Setting(..) | Statement::Driver(_))
-    };
-    let sets = if stated.iter().any(is_of_sets) {
-        data.sets()
-    } else {
-        Vec::new()
+    let data = Data {
+        tree,
+        folder,
+        sets: OnceCell::new(),
     };
     let mut found = Vec::new();
     for (line, statement) in &stated {
@@ -57,8 +54,8 @@ pub(super) fn contradicted<'a>(
             Statement::OfferedPps(rate) => data.offered(*rate),
             Statement::Revision(number) => data.revision(*number),
             Statement::Commit(commit) => data.commit(commit),
-            Statement::Setting(key, value) => setting(&sets, key, value),
-            Statement::Driver(driver) => ports(&sets, driver),
+            Statement::Setting(key, value) => setting(data.sets(), key, value),
+            Statement::Driver(driver) => ports(data.sets(), driver),
         };
         found.extend(contradiction.map(|(says, data_says)| Contradicted {
             line,
@@ -86,10 +83,9 @@ fn card<'a>(data: &Data<'_>, readme: &'a PublishedReadme) -> Option<Contradicted
     let filed: Vec<Card> = cards(nic).into_iter().map(|(_, card)| card).collect();
     let is_filed = |card: &Card| filed.iter().any(|filed| filed == card);
     let data_says = if filed.is_empty() {
-        let sets = data.sets();
         let apart: Option<Vec<String>> = stated
             .iter()
-            .map(|(_, _, card)| Some(ports(&sets, card.driver)?.1))
+            .map(|(_, _, card)| Some(ports(data.sets(), card.driver)?.1))
             .collect();
         apart?.into_iter().next()?
     } else if stated.iter().any(|(_, _, card)| is_filed(card)) {
@@ -118,13 +114,16 @@ type Sides = Option<(String, String)>;
 struct Data<'a> {
     tree: &'a ArchiveTree,
     folder: &'a ResultsFolder,
+    sets: OnceCell<Vec<Settings>>,
 }
 
 impl Data<'_> {
-    fn sets(&self) -> Vec<Settings> {
-        let groups = self.folder.groups.iter();
-        let sets = groups.map(|group| self.tree.settings(self.folder, group));
-        sets.filter(|set| !set.is_empty()).collect()
+    fn sets(&self) -> &[Settings] {
+        self.sets.get_or_init(|| {
+            let groups = self.folder.groups.iter();
+            let sets = groups.map(|group| self.tree.settings(self.folder, group));
+            sets.filter(|set| !set.is_empty()).collect()
+        })
     }
 
     fn flows(&self, said: f64) -> Sides {
