@@ -288,6 +288,7 @@ fn observations(
 ) -> Result<Vec<Observation>, ObservationsError> {
     let head = rows.by_ref().take(2).collect::<Result<Vec<_>, _>>()?;
     let first = head.first().ok_or(ObservationsError::None)?;
+    let is_named = matches!(column, Column::Named(_));
     let (column, has_headings) = match column {
         Column::Named(name) => (column_named(first, name)?, true),
         Column::Number(number) if is_csv => (*number, has_headings(first, head.get(1), *number)?),
@@ -297,6 +298,7 @@ fn observations(
     // Headings say that there are columns, and so does who asks for another one than the first.
     let ambiguous = ambiguous.filter(|_| !has_headings && column == 1);
     let mut observations: Vec<Observation> = Vec::new();
+    let mut has_summary = None;
     let skipped = usize::from(has_headings);
     let factor = match first.cells.get(column.wrapping_sub(1)) {
         Some(heading) if has_headings => {
@@ -327,13 +329,11 @@ fn observations(
                 unit: shown(unit),
             });
         }
-        if let Some(summary) = row
-            .cells
-            .iter()
-            .map(str::trim)
-            .find(|cell| is_summary(cell))
-        {
-            let text = summary.to_owned();
+        let name = row.cells.get(0).unwrap_or_default().trim();
+        // Where the first row is called so, it is what the rows are of.
+        has_summary.get_or_insert_with(|| !is_summary(name));
+        if has_summary == Some(true) && is_summary(name) {
+            let text = name.to_owned();
             return Err(ObservationsError::Summary { line, text });
         }
         observations.push(Observation { value, line });
@@ -341,7 +341,7 @@ fn observations(
     if observations.is_empty() {
         return Err(ObservationsError::None);
     }
-    if need > 1 && counts_rows(&observations) {
+    if need > 1 && !is_named && counts_rows(&observations) {
         return Err(ObservationsError::Counter { column });
     }
     Ok(observations)
@@ -360,21 +360,17 @@ fn unit_of(heading: &str) -> Option<f64> {
         _ => None,
     });
     let is_other = |word: &str| {
-        matches!(
-            word,
-            "ns" | "us"
-                | "\u{b5}s"
-                | "\u{3bc}s"
-                | "ms"
-                | "nsec"
-                | "usec"
-                | "msec"
-                | "latency"
-                | "cycles"
-        ) || (word.ends_with("bps") || word.ends_with("bit")) && word.len() <= 4
+        matches!(word, "nsec" | "usec" | "msec" | "latency" | "cycles")
+            || (word.ends_with("bps") || word.ends_with("bit")) && word.len() <= 4
     };
+    // `us` may be a place: it is a unit at the end, or where something is behind it that times are of.
+    let mut pairs = words().zip(words().skip(1).chain([""]));
+    let has_time = pairs.any(|(word, next)| {
+        matches!(word, "ns" | "us" | "\u{b5}s" | "\u{3bc}s" | "ms")
+            && matches!(next, "" | "per" | "packet" | "pkt" | "frame")
+    });
     match rate {
-        None if words().any(is_other) => None,
+        None if has_time || words().any(is_other) => None,
         rate => Some(rate.unwrap_or(1.0)),
     }
 }
@@ -385,11 +381,12 @@ fn is_summary(cell: &str) -> bool {
         .any(|summary| cell.eq_ignore_ascii_case(summary))
 }
 
-/// Whether each observation of three or more is the one before it and 1.
+/// Whether the observations are 1, 2, 3 and so on.
 fn counts_rows(observations: &[Observation]) -> bool {
-    // Whole numbers as rows have are exact.
-    let next = |pair: &[Observation]| pair[1].value.total_cmp(&(pair[0].value + 1.0)).is_eq();
-    observations.len() > 2 && observations.windows(2).all(next)
+    let numbers = (1_u32..).zip(observations);
+    // Whole numbers are exact.
+    let mut is_number = numbers.map(|(number, of)| of.value.total_cmp(&f64::from(number)).is_eq());
+    observations.len() > 2 && is_number.all(|is_number| is_number)
 }
 
 fn column_named(headings: &Row, name: &str) -> Result<usize, ObservationsError> {
@@ -569,6 +566,11 @@ mod tests {
             ("n,max\n1,950\n", "max", Csv, "[950.0]"),
             ("1,7\n2,7\n3,7\n", "2", Csv, "[7.0, 7.0, 7.0]"),
             ("1\n2\n3\n", "1", Blanks, "[1.0, 2.0, 3.0]"),
+            ("14 a\n15 a\n16 b\n", "1", Blanks, "[14.0, 15.0, 16.0]"),
+            ("n,pps\n7,1\n7,2\n7,3\n", "pps", Csv, "[1.0, 2.0, 3.0]"),
+            ("load,pps\nmin,950\nmax,960\n", "2", Csv, "[950.0, 960.0]"),
+            ("pps,note\n950,max\n", "1", Csv, "[950.0]"),
+            ("rate us-east\n950\n", "1", Csv, "[950.0]"),
             ("a|7\nb|8\n", "2", One(b'|'), "[7.0, 8.0]"),
             ("1.5 300\n1020 300 Mon\n", "1", Blanks, "[1.5, 1020.0]"),
         ] {
@@ -619,7 +621,7 @@ mod tests {
             ("run,Gbit/s\n1,9.5\n", "2", Csv),
             ("run,Mbps\n1,9.5\n", "Mbps", Csv),
             ("run,pps\n1,950\n2,951\n3,960\n", "1", Csv),
-            ("6 9500\n7 9510\n8 9600\n", "1", Blanks),
+            ("1 9500\n2 9510\n3 9600\n", "1", Blanks),
             ("run,pps\n1,950\n2,952\nMean,951\n", "2", Csv),
             ("r1 950\nr2 952\nstddev 1.4\n", "2", Blanks),
             ("# none\n", "1", Blanks),

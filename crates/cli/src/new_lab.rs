@@ -34,7 +34,7 @@ pub(crate) struct NewArguments {
     /// The lab file to write; it may not be there yet
     #[arg(long, short, value_name = "FILE", default_value = "lab.toml", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
-    /// Set ports down without a question
+    /// Set ports down without asking
     #[arg(long)]
     pub(crate) yes: bool,
     /// A file for `ssh -F`, which the lab file then names too
@@ -63,15 +63,21 @@ pub(crate) fn lab(command: &LabCommand) -> anyhow::Result<Code> {
     }
     let ssh_config = arguments.ssh_config.as_ref().map(std::path::absolute);
     let ssh_config = ssh_config.transpose()?;
-    let interrupts = fwdlab_sys::watch_interrupts()?;
+    if let Some(folder) = file
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        && !folder.is_dir()
+    {
+        let text = format!("{}: no such folder; make it first", folder.display());
+        return Err(WrongArguments(text).into());
+    }
     tell(&format!(
         "logging in to {} and {}",
         arguments.dut, arguments.tester
     ));
     let hosts = [&*arguments.dut, &*arguments.tester];
     let state_directory = fwdlab_lab::state_directory()?;
-    let (mut survey, leftovers) =
-        Survey::open(hosts, ssh_config.clone(), &state_directory, interrupts)?;
+    let (mut survey, leftovers) = Survey::open(hosts, ssh_config.clone(), &state_directory)?;
     for leftover in &leftovers {
         tell(&leftover.to_string());
     }
@@ -79,7 +85,8 @@ pub(crate) fn lab(command: &LabCommand) -> anyhow::Result<Code> {
     if !to_set_down.is_empty() && !arguments.yes {
         let ports: Vec<String> = to_set_down.iter().map(End::to_string).collect();
         let question = format!(
-            "each of these ports is set down for some seconds, and up again: {}",
+            "each of these ports will be set down for some seconds, or up where it is down, and may get some thousand \
+             frames; then it will be as it was: {}",
             ports.join(", ")
         );
         if !is_agreed(&question)? {
@@ -87,7 +94,9 @@ pub(crate) fn lab(command: &LabCommand) -> anyhow::Result<Code> {
             return Ok(INTERRUPTED);
         }
     }
-    let cabling = survey.find(&mut tell).inspect_err(|_| {
+    // Until here an interrupt ends the process: nothing is changed.
+    let interrupts = fwdlab_sys::watch_interrupts()?;
+    let cabling = survey.find(interrupts, &mut tell).inspect_err(|_| {
         if survey.has_changes() {
             tell("ports are not as they were; `fwdlab restore` puts them back");
         }

@@ -757,7 +757,7 @@ fn odd_texts_of_numbers_are_read_right_or_refused_with_the_line() {
             "fractions",
             rows(["1000,5", "1010,5", "1020,5"]),
             [
-                Err("line 1: \"1000 5\" may be one number"),
+                Err("line 1: \"1000,5\" may be one number"),
                 Err("line 1, column 1: \"1000,5\" is no plain"),
                 invalid,
             ],
@@ -775,7 +775,7 @@ fn odd_texts_of_numbers_are_read_right_or_refused_with_the_line() {
             "thousands",
             rows(["1,020,033", "1,020,034", "1,020,035"]),
             [
-                Err("line 1: \"1 020 033\" may be one number"),
+                Err("line 1: \"1,020,033\" may be one number"),
                 Err("line 1, column 1: \"1,020,033\" is no plain"),
                 invalid,
             ],

@@ -42,6 +42,17 @@ impl MachineClaim {
         }
     }
 
+    /// Claims a host by the name that ssh knows it by, as a run claims its DUT.
+    ///
+    /// # Errors
+    /// As of [`MachineClaim::acquire`].
+    pub(crate) fn of_host(host: &str) -> Result<Self, LabError> {
+        match Self::try_name(&host_journal(host))? {
+            Ok(claim) => Ok(claim),
+            Err(holder) => Err(LabError::MachineTaken { pid: holder.pid() }),
+        }
+    }
+
     /// Claims the machine as [`MachineClaim::acquire`] does, and waits while other processes have it; `on_wait` gets
     /// the number of each of them, where it is known.
     ///

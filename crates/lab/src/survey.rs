@@ -12,7 +12,7 @@ use crate::cabling::{Cabling, End, HostFacts, Search, Side};
 use crate::hosts::SurveyedHost;
 use crate::journal::Destination;
 use crate::restore::{Whose, restore_all, restore_own_copies};
-use crate::{LabError, Leftover};
+use crate::{LabError, Leftover, MachineClaim};
 
 /// How long a link may take to come: some cards take 4 seconds.
 const LINK_UP_MAX: Duration = Duration::from_secs(15);
@@ -26,6 +26,9 @@ const OTHERS_DROP: Duration = Duration::from_secs(1);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 /// How long frames may be counted late: drivers of many cards read their counters once in two seconds.
 const COUNTED_MAX: Duration = Duration::from_secs(3);
+/// Why two names of one machine are refused.
+const SAME: &str = "the DUT and the tester are the same machine; name two hosts, or measure on this machine alone with \
+                    labs/netns.toml";
 /// So many cables a lab needs.
 const CABLES: usize = 2;
 
@@ -33,20 +36,28 @@ const CABLES: usize = 2;
 pub struct Survey {
     dut: SurveyedHost,
     tester: SurveyedHost,
-    interrupts: Interrupts,
+    /// Asked for once ports are set down.
+    interrupts: Option<Interrupts>,
+    _claims: [MachineClaim; 2],
 }
 
 impl Survey {
-    /// Logs in to both, puts back what killed runs have left there, and tells it; changes nothing else.
+    /// Claims both, logs in to them, puts back what killed runs have left there, and tells it; changes nothing else.
     ///
     /// # Errors
-    /// `Ssh`, `Host` where one is none that a lab can be made of, or both are one machine; `NotRestored`.
+    /// `MachineTaken` where a run of this machine's has one of them for its DUT; `Ssh`, `Host` where one is none that a lab can be made of, or both are one machine; `NotRestored`.
     pub fn open(
         [dut, tester]: [&str; 2],
         ssh_config: Option<PathBuf>,
         state_directory: &Path,
-        interrupts: Interrupts,
     ) -> Result<(Self, Vec<Leftover>), LabError> {
+        if dut == tester {
+            return Err(LabError::Host {
+                host: tester.to_owned(),
+                why: SAME.to_owned(),
+            });
+        }
+        let claims = [MachineClaim::of_host(dut)?, MachineClaim::of_host(tester)?];
         let mut leftovers = Vec::new();
         for host in [dut, tester] {
             leftovers.extend(restore_all(state_directory, Whose::Host(host))?);
@@ -61,20 +72,17 @@ impl Survey {
         let survey = Self {
             dut: open(dut, Side::Dut)?,
             tester: open(tester, Side::Tester)?,
-            interrupts,
+            interrupts: None,
+            _claims: claims,
         };
         let (of_dut, of_tester) = (&survey.dut, &survey.tester);
         if of_dut.facts.is_machine_of(&of_tester.facts) {
-            return Err(of_tester.connection.wrong(format!(
-                "it is the machine that {dut} is: they have the same stations; name two hosts, or measure on this \
-                 machine alone with labs/netns.toml"
-            )));
+            return Err(of_tester.connection.wrong(SAME.to_owned()));
         }
-        leftovers.extend(restore_own_copies(
-            &of_dut.connection,
-            state_directory,
-            of_dut.facts.system,
-        )?);
+        for host in [of_dut, of_tester] {
+            let of_host = restore_own_copies(&host.connection, state_directory, host.facts.system)?;
+            leftovers.extend(of_host);
+        }
         Ok((survey, leftovers))
     }
 
@@ -103,7 +111,12 @@ impl Survey {
     ///
     /// # Errors
     /// `Interrupted`, those of the connections and the journals. What could not be put back stays in the journals.
-    pub fn find(&mut self, tell: &mut dyn FnMut(&str)) -> Result<Cabling, LabError> {
+    pub fn find(
+        &mut self,
+        interrupts: Interrupts,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<Cabling, LabError> {
+        self.interrupts = Some(interrupts);
         let found = self.found(tell);
         let put_back = [self.tester.put_all_back(), self.dut.put_all_back()];
         let found = found?;
@@ -122,6 +135,7 @@ impl Survey {
     fn found(&mut self, tell: &mut dyn FnMut(&str)) -> Result<Cabling, LabError> {
         let may_set = self.to_set_down();
         for end in &may_set {
+            self.go_on()?;
             let host = self.host_mut(end.side);
             if host.facts.port(&end.port).is_some_and(|port| !port.is_up) {
                 tell(&format!("setting up {end}, which is down"));
@@ -167,19 +181,19 @@ impl Survey {
         if to.is_empty() || self.tester.facts.system != System::Linux {
             return Ok(());
         }
-        for end in from {
+        'ports: for end in from {
             let before = self.dut.received()?;
             let mut sent = u64::MAX;
             for (_, mac) in &to {
                 self.go_on()?;
                 match self.tester.send(&end.port, mac) {
                     Ok(frames) => sent = sent.min(frames),
+                    Err(error @ LabError::Ssh { .. }) => return Err(error),
                     // What fwdlab's program cannot do there is no reason to tell nothing of the links.
-                    Err(error) if !error.is_of_a_connection() => {
-                        tell(&format!("no frames are sent: {error}"));
-                        return Ok(());
+                    Err(error) => {
+                        tell(&format!("{end} sends no frames: {error}"));
+                        continue 'ports;
                     }
-                    Err(error) => return Err(error),
                 }
             }
             let start = Instant::now();
@@ -203,8 +217,8 @@ impl Survey {
             };
             let names: Vec<String> = reached.iter().map(ToString::to_string).collect();
             tell(&match &*names.join(", ") {
-                "" => format!("frames of {end} come in nowhere"),
-                names => format!("frames of {end} come in at {names}"),
+                "" => format!("no port of the DUT receives frames of {end}"),
+                names => format!("{names} receives frames of {end}"),
             });
             search.note_reached(end, reached);
         }
@@ -279,9 +293,9 @@ impl Survey {
     }
 
     fn go_on(&self) -> Result<(), LabError> {
-        match self.interrupts.requests() {
-            0 => Ok(()),
-            _ => Err(LabError::Interrupted),
+        match self.interrupts {
+            Some(interrupts) if interrupts.requests() > 0 => Err(LabError::Interrupted),
+            _ => Ok(()),
         }
     }
 

@@ -219,6 +219,7 @@ impl Generator {
             let mut runs = RUNS_FIRST;
             while let Some(is_at_new_pace) = calls.begin_call() {
                 if others.is_raised() {
+                    calls.end_call();
                     break;
                 }
                 // As many runs as an idle pace needs could send for seconds at a faster one.

@@ -81,8 +81,8 @@ pub(super) fn diff(arguments: &DiffArguments) -> anyhow::Result<Code> {
     let is_flat = [0, 1].map(|number| is_flat(&profiles[number]));
     if is_flat[0] != is_flat[1] {
         tell(&format!(
-            "{}: no stack in it has callers, as perf record without -g writes them; the other one's have: compare what \
-             functions cost themselves, and not with callees",
+            "{}: no stack in it has callers, as in a recording without -g; stacks of the other profile have some, so compare \
+             only what functions cost themselves",
             shown(paths[usize::from(is_flat[1])])
         ));
     }

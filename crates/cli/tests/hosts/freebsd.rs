@@ -372,7 +372,7 @@ fn a_neighbour_that_was_not_set_or_was_replaced_is_seen() {
     rig.lab.install(Host::Dut, "arp", &without_effect);
     let refused = |output: &std::process::Output| {
         assert_eq!(output.status.code(), Some(3), "{}", text(output));
-        let why = "`arp -an` lists no permanent 198.18.0.1 ";
+        let why = "`arp -an` lists no permanent entry 198.18.0.1 ";
         assert!(text(output).contains(why), "{}", text(output));
     };
     let before = rig.dut();

@@ -310,7 +310,7 @@ mod tests {
                 "the direction is free: frames go in by the first of the DUT's ports, in the order of their names",
                 "3 cables were found, and a lab takes two; left over: DUT's eth4 to tester's eth4",
                 "the links are not equally fast; the slowest is in the file",
-                "eth2 was down on root@tester, and is again; before a run: ip link set dev eth2 up",
+                "eth2 was down on root@tester, and is down again; before a run, set it up: ip link set dev eth2 up",
             ]
         );
     }

@@ -111,7 +111,7 @@ impl Layout {
         let down = used().filter_map(|cable| port(cable, Side::Tester).filter(|port| !port.is_up));
         for port in down {
             remarks.push(format!(
-                "{} was down on {}, and is again; before a run: {}",
+                "{} was down on {}, and is down again; before a run, set it up: {}",
                 port.name,
                 tester.host,
                 set_up(tester.system, &port.name)

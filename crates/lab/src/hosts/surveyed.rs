@@ -140,6 +140,15 @@ impl SurveyedHost {
     /// # Errors
     /// `Host` where the program does not run there, and those of the connection and the port.
     pub(crate) fn send(&mut self, port: &str, mac: &str) -> Result<u64, LabError> {
+        let sent = self.send_by_agent(port, mac);
+        if sent.is_err() {
+            // Another process begins afresh.
+            self.agent = None;
+        }
+        sent
+    }
+
+    fn send_by_agent(&mut self, port: &str, mac: &str) -> Result<u64, LabError> {
         const WHAT: &str = "sending frames that are looked for";
         let agent = match &mut self.agent {
             Some(agent) => agent,

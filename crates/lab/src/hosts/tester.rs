@@ -464,8 +464,7 @@ fn sending_cpus(
         // Where there is a single CPU, both directions send from it.
         let (1, Some(&cpu)) = (number, taken.first()) else {
             return Err(format!(
-                "{number} CPUs are to send back, too, and fewer of {} are free; name \
-                 fewer `cpus` in [tester]",
+                "{number} more CPUs have to send back, and not so many of {} are free; name fewer `cpus` in [tester]",
                 listed(online)
             ));
         };
@@ -526,6 +525,6 @@ mod tests {
         assert!(missing.contains("no CPU 4"), "{missing}");
         assert!(missing.contains("0, 1"), "{missing}");
         let few = sending_cpus(&[], 2, &[2, 1], &[0, 1, 2]).unwrap_err();
-        assert!(few.contains("2 CPUs are to send back, too"), "{few}");
+        assert!(few.contains("2 more CPUs have to send back"), "{few}");
     }
 }

@@ -127,6 +127,8 @@ pub(crate) struct Journal {
     dut: Option<Rc<dyn CarryOut>>,
     /// On the DUT, where that is a host.
     copy: Option<Box<dyn KeepCopy>>,
+    /// Whether the copy may lack that it is there: the way to it broke when that was written.
+    lacks_copy: bool,
 }
 
 impl Journal {
@@ -154,6 +156,7 @@ impl Journal {
             anywhere,
             dut: None,
             copy: None,
+            lacks_copy: false,
         })
     }
 
@@ -198,18 +201,24 @@ impl Journal {
             let removal = copy.removal();
             announced.insert(0, self.change(COPY.to_owned(), removal));
         }
-        let lines: Vec<Line> = announced.iter().cloned().map(Line::Change).collect();
+        let mut lines: Vec<Line> = announced.iter().cloned().map(Line::Change).collect();
         Turn::wait(&self.path)?.append(&lines)?;
+        if self.lacks_copy {
+            let of_copy = self.open.iter().filter(|change| change.is_of_copy());
+            lines.splice(..0, of_copy.cloned().map(Line::Change));
+        }
         self.open.extend(announced);
         if let Some(copy) = &self.copy
             && let Err(error) = copy.append(&text_of(&lines))
         {
-            // That there is a copy stays open: the way to it may have broken when it was written.
+            // That there is a copy stays open: the way to it may have broken behind it.
+            self.lacks_copy = true;
             self.open.retain(|change| !ids.contains(&change.id));
             let lines: Vec<Line> = ids.into_iter().map(|id| Line::Undone { id }).collect();
             Turn::wait(&self.path)?.append(&lines)?;
             return Err(error);
         }
+        self.lacks_copy = false;
         Ok(ids)
     }
 
@@ -467,7 +476,7 @@ fn damaged(path: &Path) -> impl FnOnce((usize, String)) -> LabError {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
 
     use proptest::prelude::*;
 
@@ -595,17 +604,21 @@ mod tests {
 
     /// A copy that cannot be written for some times.
     #[derive(Debug)]
-    struct BrokenCopy(Cell<usize>);
+    struct BrokenCopy {
+        times: Cell<usize>,
+        text: Rc<RefCell<String>>,
+    }
 
     impl KeepCopy for BrokenCopy {
-        fn append(&self, _: &str) -> Result<(), LabError> {
-            match self.0.get() {
-                0 => Ok(()),
+        fn append(&self, lines: &str) -> Result<(), LabError> {
+            match self.times.get() {
+                0 => self.text.borrow_mut().push_str(lines),
                 times => {
-                    self.0.set(times - 1);
-                    Err(LabError::Interrupted)
+                    self.times.set(times - 1);
+                    return Err(LabError::Interrupted);
                 }
             }
+            Ok(())
         }
 
         fn removal(&self) -> Undo {
@@ -620,12 +633,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("dut.jsonl");
         let mut journal = Journal::open(folder.path(), "dut", Rc::new(Ours)).unwrap();
-        journal.keep_copy(Box::new(BrokenCopy(Cell::new(2))));
-        let open = || {
-            let text = fs::read_to_string(&path).unwrap();
-            let open = open_changes(&text).unwrap().into_iter();
+        let copied = Rc::new(RefCell::new(String::new()));
+        journal.keep_copy(Box::new(BrokenCopy {
+            times: Cell::new(2),
+            text: Rc::clone(&copied),
+        }));
+        let open_in = |text: &str| {
+            let open = open_changes(text).unwrap().into_iter();
             open.map(|change| change.what).collect::<Vec<_>>()
         };
+        let open = || open_in(&fs::read_to_string(&path).unwrap());
         let undo = || Undo::RemoveNamespace {
             name: "fwdlab-1-2-never-there".into(),
         };
@@ -638,6 +655,7 @@ mod tests {
         journal.announce_all(both()).unwrap();
         assert!(journal.has_open_changes());
         assert_eq!(open(), [COPY, "one", "other"]);
+        assert_eq!(open_in(&copied.borrow()), open());
         journal.undo_all().unwrap();
         assert_eq!(open(), [""; 0]);
     }

@@ -91,7 +91,7 @@ impl Mechanism for Loader {
         Ok(misread.map(|value| {
             let tunable = &self.tunable;
             format!(
-                "the value {value:?} of {tunable} holds a quote or `$`, which its loader would misread"
+                "the value {value:?} of {tunable} holds a quote or `$`, which FreeBSD's loader would misread"
             )
         }))
     }

@@ -222,7 +222,7 @@ impl Import<'_> {
                 &RUN_MISSING
             };
             let sentence = format!(
-                "{name} holds {}, and {} with a value",
+                "{name} holds {}, for {} with a value",
                 counted(values.len(), "value"),
                 counted(given.len(), "run")
             );
@@ -441,12 +441,12 @@ mod tests {
             (
                 "100\n200\n",
                 "L102",
-                "x.pps holds 2 values, and 3 runs give one",
+                "x.pps holds 2 values, for 3 runs with a value",
             ),
             (
                 "100\n200\n300\n4\n",
                 "L104",
-                "x.pps holds 4 values, and 3 runs with a value",
+                "x.pps holds 4 values, for 3 runs with a value",
             ),
             ("100\nno\n300\n", "L902", "x.pps, line 2 is not a number"),
         ] {

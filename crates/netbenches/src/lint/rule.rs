@@ -100,7 +100,7 @@ fwdlab_archive::rules! {
         "look at the sender's command, and measure the variant again"
     PROFILE_TRUNCATED "L501" Warning "profile-truncated"
         "a call graph that is cut: it has fewer samples than it says"
-        "what is missing is what came last, and no random part"
+        "what is missing is what came last, not a random part"
         "convert the samples again, and wait until the profiler has ended"
     PROFILE_IDLE "L502" Warning "profile-idle"
         "a profile of a device that was mostly idle"

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use super::reached::{INTERFACES, blocks, network};
+use super::reached::{INTERFACES, blocks, network, stacked};
 use super::text::{Interface, interface, interface_counters};
 use crate::LabError;
 use crate::cabling::Port;
@@ -89,6 +89,7 @@ fn has_link(interface: &Interface) -> bool {
 fn read(text: &str, cloners: &str) -> (Vec<Port>, Vec<(String, IpAddr)>) {
     let mut ports = Vec::new();
     let mut addresses = Vec::new();
+    let stacked = stacked(text);
     for (name, lines) in blocks(text) {
         let block = lines.join("\n");
         let is = interface(&block);
@@ -100,7 +101,11 @@ fn read(text: &str, cloners: &str) -> (Vec<Port>, Vec<(String, IpAddr)>) {
         let driver = driver(name);
         let is_made = cloners.split_whitespace().any(|cloner| cloner == driver);
         let is_on_top = block.contains("parent interface: ");
-        let media = is.settings.get("media").map_or("", String::as_str);
+        // With what the link has agreed on, which is no setting.
+        let media = lines.iter().map(|line| line.trim());
+        let media = media.clone().find(|line| line.starts_with("media: "));
+        let media = media.unwrap_or_default();
+        let upper = stacked.iter().find(|(_, lower)| *lower == name);
         let Some(mac) = is.mac.clone().filter(|_| !is_made && !is_on_top) else {
             continue;
         };
@@ -114,6 +119,7 @@ fn read(text: &str, cloners: &str) -> (Vec<Port>, Vec<(String, IpAddr)>) {
             is_up: is.is_up,
             has_link: has_link(&is),
             speed_mbps: speed_mbps(media),
+            kept: upper.map(|(upper, _)| format!("{upper} is on top of it")),
             ..Port::default()
         });
     }
@@ -178,6 +184,13 @@ ix0.7: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 m
             ("igb0", true, true, Some(1000)),
         ];
         assert_eq!(seen, expected);
+        let kept: Vec<_> = ports.iter().map(|port| port.kept.as_deref()).collect();
+        let on_top = [
+            Some("ix0.7 is on top of it"),
+            Some("bridge0 is on top of it"),
+            None,
+        ];
+        assert_eq!(kept, on_top);
         assert_eq!(addresses.len(), 2);
         assert_eq!(linked(text).len(), 5, "{:?}", linked(text));
         assert_eq!(domain("ix0").last().unwrap(), "dev.ix.0.%domain");

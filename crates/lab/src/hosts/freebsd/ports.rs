@@ -192,7 +192,7 @@ impl Ports<'_> {
                 let expected = format!("{neighbour} {} {name}", station.mac);
                 if !there.iter().any(|it| it.eq_ignore_ascii_case(&expected)) {
                     return Err(self.0.connection.wrong(format!(
-                        "`{program} -an` lists no permanent {expected}, which was set; see whether {neighbour} is the \
+                        "`{program} -an` lists no permanent entry {expected}, which was set; see whether {neighbour} is the \
                          address of another station on that cable, or something else there changes neighbours"
                     )));
                 }

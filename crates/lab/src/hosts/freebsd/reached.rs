@@ -73,7 +73,7 @@ pub(super) fn blocks(text: &str) -> Vec<(&str, Vec<&str>)> {
 }
 
 /// Pairs of interfaces of which the first is on top of the second: VLANs, bridges, laggs.
-fn stacked(text: &str) -> Vec<(&str, &str)> {
+pub(super) fn stacked(text: &str) -> Vec<(&str, &str)> {
     let mut pairs = Vec::new();
     for (name, lines) in blocks(text) {
         for line in lines {
