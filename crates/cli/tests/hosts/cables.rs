@@ -226,7 +226,7 @@ fn behind_a_switch_cables_are_found_by_frames() {
     assert_eq!(found["from_dut"]["tester"], "eth2", "{found}");
     let said = text(&output);
     assert!(
-        said.contains("frames of tester's eth2 come in at DUT's eth2"),
+        said.contains("DUT's eth2 receives frames of tester's eth2"),
         "{said}"
     );
     assert!(
@@ -256,7 +256,7 @@ fn a_search_that_cannot_be_made_says_why_and_changes_nothing() {
         ["router", "router"],
         &["--yes"],
         3,
-        "it is the machine that router is",
+        "the DUT and the tester are the same machine",
     );
     refused(["router", "nowhere"], &["--yes"], 3, "nowhere");
     rig.lab
