@@ -86,9 +86,10 @@ fn table(host: &HostFacts, side: Side, layout: &Layout) -> String {
                     .filter(is_free)
                     .map(|port| &*port.name)
                     .collect();
-                let choices = match &*free.join(", ") {
-                    "" => "no port is left".to_owned(),
-                    ports => format!("one of {ports}"),
+                let choices = match free.as_slice() {
+                    [] => "no port is left".to_owned(),
+                    [port] => format!("{port} is left"),
+                    ports => format!("one of {}", ports.join(", ")),
                 };
                 let example = quoted(free.first().unwrap_or(&"PORT"));
                 _ = write!(text, "# Not found: {choices}.\n# {key} = {example}\n");
@@ -279,7 +280,7 @@ mod tests {
         let text = lab_file(&dut, &tester, &layout, None);
         for expected in [
             "in = \"ix1\"\n# Not found: one of ix0, ix2.\n# out = \"ix0\"\n",
-            "uses = \"pkt-gen\"\nout = \"ix1\"\n# Not found: one of ix0.\n# in = \"ix0\"\n",
+            "uses = \"pkt-gen\"\nout = \"ix1\"\n# Not found: ix0 is left.\n# in = \"ix0\"\n",
         ] {
             assert!(text.contains(expected), "{expected}{text}");
         }
