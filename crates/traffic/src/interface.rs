@@ -167,7 +167,7 @@ impl InterfaceGenerator {
     }
 
     /// Sends a load when every CPU was seen to send: a driver may transmit what is redirected to it by one CPU, and
-    /// nothing of another.
+    /// nothing of another. Sockets are not held meanwhile: their frames take the driver's ordinary way, whatever the CPU.
     fn prove(
         interface: &Interface,
         frames: &Frames,
@@ -177,10 +177,12 @@ impl InterfaceGenerator {
         let mut generator = Self::load(interface, frames, load, sender)?;
         for number in 0..load.cpus.len() {
             if number > 0 {
-                // Their frames would be taken for those of the next one.
+                // Their frames would be taken for those of the next one, and so would frames that are counted late.
                 generator.senders.hold()?;
             }
-            let before = generator.counted.transmitted()?;
+            let before = generator
+                .counted
+                .transmitted_of(generator.senders.own_frames()?)?;
             let Some(running) = generator.senders.start_next()? else {
                 break;
             };
@@ -290,13 +292,7 @@ impl InterfaceGenerator {
             // That the interface has gone explains whatever a socket says of it.
             Err(error) => return Err(self.counted.transmitted().err().unwrap_or(error)),
         };
-        // A virtual interface counts what its peer has taken, a moment later.
-        let stopped = Instant::now();
-        let mut transmitted = self.counted.transmitted()?;
-        while transmitted < offered && stopped.elapsed() < COUNTERS_TIME_MAX {
-            sleep(Duration::from_millis(5));
-            transmitted = self.counted.transmitted()?;
-        }
+        let transmitted = self.counted.transmitted_of(offered)?;
         if offered > 0 && transmitted == 0 {
             return Err(TrafficError::NotTransmitted {
                 interface: self.counted.interface,
@@ -428,6 +424,19 @@ impl Counted {
                     sender,
                     offered,
                 });
+            }
+            sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Frames that the interface has transmitted since, once it has counted as many as were offered, or for long no more:
+    /// a virtual interface counts what its peer has taken, a moment later.
+    fn transmitted_of(&self, offered: u64) -> Result<u64, TrafficError> {
+        let start = Instant::now();
+        loop {
+            let transmitted = self.transmitted()?;
+            if transmitted >= offered || start.elapsed() > COUNTERS_TIME_MAX {
+                return Ok(transmitted);
             }
             sleep(Duration::from_millis(5));
         }
