@@ -77,10 +77,12 @@ pub(crate) fn lab(command: &LabCommand) -> anyhow::Result<Code> {
     ));
     let hosts = [&*arguments.dut, &*arguments.tester];
     let state_directory = fwdlab_lab::state_directory()?;
-    let (mut survey, leftovers) = Survey::open(hosts, ssh_config.clone(), &state_directory)?;
-    for leftover in &leftovers {
-        tell(&leftover.to_string());
-    }
+    let mut survey = Survey::open(
+        hosts,
+        ssh_config.clone(),
+        &state_directory,
+        &mut |leftover| tell(&leftover.to_string()),
+    )?;
     let to_set_down = survey.to_set_down();
     if !to_set_down.is_empty() && !arguments.yes {
         let ports: Vec<String> = to_set_down.iter().map(End::to_string).collect();

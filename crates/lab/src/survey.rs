@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use fwdlab_model::System;
 use fwdlab_sys::Interrupts;
 
-use crate::cabling::{Cabling, End, HostFacts, Search, Side};
+use crate::cabling::{Cabling, End, HostFacts, Layout, Search, Side};
 use crate::hosts::SurveyedHost;
 use crate::journal::Destination;
 use crate::restore::{Whose, restore_all, restore_own_copies};
@@ -29,8 +29,6 @@ const COUNTED_MAX: Duration = Duration::from_secs(3);
 /// Why two names of one machine are refused.
 const SAME: &str = "the DUT and the tester are the same machine; name two hosts, or measure on this machine alone with \
                     labs/netns.toml";
-/// So many cables a lab needs.
-const CABLES: usize = 2;
 
 /// Two hosts whose cables are looked for.
 pub struct Survey {
@@ -42,15 +40,18 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Claims both, logs in to them, puts back what killed runs have left there, and tells it; changes nothing else.
+    /// Claims both, logs in to them, and puts back what killed runs have left there, which is told at once; changes
+    /// nothing else.
     ///
     /// # Errors
-    /// `MachineTaken` where a run of this machine's has one of them for its DUT; `Ssh`, `Host` where one is none that a lab can be made of, or both are one machine; `NotRestored`.
+    /// `MachineTaken` where a run of this machine's has one of them for its DUT; `Ssh`, `Host` where one is none that a
+    /// lab can be made of, or both are one machine; `NotRestored`.
     pub fn open(
         [dut, tester]: [&str; 2],
         ssh_config: Option<PathBuf>,
         state_directory: &Path,
-    ) -> Result<(Self, Vec<Leftover>), LabError> {
+        tell: &mut dyn FnMut(&Leftover),
+    ) -> Result<Self, LabError> {
         if dut == tester {
             return Err(LabError::Host {
                 host: tester.to_owned(),
@@ -58,9 +59,9 @@ impl Survey {
             });
         }
         let claims = [MachineClaim::of_host(dut)?, MachineClaim::of_host(tester)?];
-        let mut leftovers = Vec::new();
         for host in [dut, tester] {
-            leftovers.extend(restore_all(state_directory, Whose::Host(host))?);
+            let of_host = restore_all(state_directory, Whose::Host(host))?;
+            of_host.iter().for_each(&mut *tell);
         }
         let open = |host: &str, side| {
             let destination = Destination {
@@ -81,9 +82,9 @@ impl Survey {
         }
         for host in [of_dut, of_tester] {
             let of_host = restore_own_copies(&host.connection, state_directory, host.facts.system)?;
-            leftovers.extend(of_host);
+            of_host.iter().for_each(&mut *tell);
         }
-        Ok((survey, leftovers))
+        Ok(survey)
     }
 
     /// The DUT, and the tester.
@@ -155,7 +156,8 @@ impl Survey {
             });
             search.note_dropped(end, dropped);
         }
-        if search.cabling().cables.len() < CABLES {
+        let [dut, tester] = self.facts();
+        if !Layout::of(dut, tester, &search.cabling()).is_whole() {
             self.send_frames(&mut search, &may_set, tell)?;
         }
         Ok(search.cabling())

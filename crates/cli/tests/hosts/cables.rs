@@ -1,8 +1,9 @@
 //! `fwdlab lab new`: cables between hosts are found by the links that drop, and the lab file that follows is run as it is.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -46,6 +47,33 @@ fn lab_new(rig: &Rig, hosts: [&str; 2]) -> Command {
     command
 }
 
+/// A search at a terminal, made by util-linux, at which somebody answers.
+fn answered(rig: &Rig, answer: &str) -> Output {
+    let command = lab_new(rig, ["router", "tester"]);
+    let words = [command.get_program()].into_iter();
+    let words: Vec<&str> = words
+        .chain(command.get_args())
+        .map(|word| word.to_str().unwrap())
+        .collect();
+    let line = shlex::try_join(words).unwrap();
+    let mut terminal = Command::new("script");
+    terminal.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+    for (name, value) in command.get_envs() {
+        terminal.env(name, value.unwrap());
+    }
+    let mut child = terminal
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(answer.as_bytes()).unwrap();
+    // The terminal is there until the program has ended.
+    let output = child.wait_with_output().unwrap();
+    drop(input);
+    output
+}
+
 /// What was found, by a search that came to its end.
 fn found(rig: &Rig, code: i32) -> (Value, Output) {
     let mut command = lab_new(rig, ["router", "tester"]);
@@ -82,13 +110,19 @@ fn assert_doctor_takes(rig: &Rig) {
 #[test]
 fn a_lab_of_two_linux_hosts_is_found_and_run_as_it_is() {
     require_rig!();
+    testkit::require_tool!("script");
     let rig = Rig::start();
     let before = Host::ALL.map(|host| interfaces(&rig, host));
-    let mut command = lab_new(&rig, ["router", "tester"]);
-    let output = command.arg("--yes").output().unwrap();
+    let output = answered(&rig, "n\n");
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    let nothing = "nothing was set down, and no file was written";
+    assert!(said.contains(nothing) && !file(&rig).exists(), "{said}");
+    let output = answered(&rig, "yes\n");
     let said = text(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
     for expected in [
+        "DUT's eth1, DUT's eth2, tester's eth1, tester's eth2\r\ngo on? [y/N]",
         "tester's eth1 down: the link of DUT's eth1 drops",
         "tester's eth1 -> DUT's eth1, DUT's eth2 -> tester's eth2",
         "not set down: a default route leads through admin",

@@ -224,9 +224,9 @@ fn look(connection: &Connection, side: Side) -> Result<HostFacts, LabError> {
     let user = answers.needed(&owned(questions[1]))?;
     if user != "0" {
         return Err(connection.wrong(format!(
-            "it lets us in as user {user}, who may not set ports down; write root@{}, or `User root` into your ssh \
+            "it lets us in as user {user}, who may not set ports down; write {}, or `User root` into your ssh \
              configuration",
-            connection.host().rsplit('@').next().unwrap_or_default()
+            as_root(connection.host())
         )));
     }
     let known: &[&str] = match system {
@@ -257,9 +257,36 @@ fn look(connection: &Connection, side: Side) -> Result<HostFacts, LabError> {
     Ok(facts)
 }
 
+/// A destination with root for its user: `root@host`, `ssh://root@host:2222`.
+fn as_root(destination: &str) -> String {
+    let (scheme, host) = match destination.strip_prefix("ssh://") {
+        Some(host) => ("ssh://", host),
+        None => ("", destination),
+    };
+    let host = host.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}root@{host}")
+}
+
 fn ports(system: System, connection: &Connection) -> Result<Vec<Port>, LabError> {
     match system {
         System::Freebsd => freebsd::ports(connection),
         System::Linux => linux::ports(connection),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_destination_keeps_its_form_with_another_user() {
+        for (destination, expected) in [
+            ("dut", "root@dut"),
+            ("me@dut", "root@dut"),
+            ("ssh://dut:2222", "ssh://root@dut:2222"),
+            ("ssh://me@dut:2222", "ssh://root@dut:2222"),
+        ] {
+            assert_eq!(as_root(destination), expected);
+        }
     }
 }
