@@ -404,6 +404,18 @@ fn the_load_is_the_labs_unless_the_experiment_says() {
 }
 
 #[test]
+fn the_smallest_frames_of_a_fast_link_are_a_load() {
+    for (link_gbps, pps) in [(100, 148_809_524), (400, 595_238_095)] {
+        let lab = format!(
+            "kind = \"netns\"\nlink_gbps = {link_gbps}\n[bind.rp_filter]\nsysctl = \"net.x\"\n"
+        );
+        let files = small("[traffic]\nload = { line_rate_percent = 100 }\n");
+        let resolved = files.with("experiments/lab.toml", &lab).resolved();
+        assert_eq!(resolved.traffic.load.intended_pps(), Some(pps));
+    }
+}
+
+#[test]
 fn traffic_has_sizes_ranges_ports_and_directions() {
     let traffic = small(
         "[traffic]\nfamilies = [\"inet\", \"inet6\"]\nframe_size = \"imix\"\n\
