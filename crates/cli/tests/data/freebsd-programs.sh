@@ -49,7 +49,7 @@ if mkdir "$boot" 2>/dev/null; then
     # sys/netinet6/nd6.c, nd6_ifattach: IPv6 is off on each port that rc.conf gives none.
     touch "$boot/eth1.ifdisabled" "$boot/eth2.ifdisabled"
     # What is to boot once.
-    mv "$home/nextboot" "$boot/kernel" 2>/dev/null || echo kernel > "$boot/kernel"
+    mv /boot/nextboot.conf "$boot/kernel" 2>/dev/null || echo kernel > "$boot/kernel"
     mv "$home/activated" "$boot/environment" 2>/dev/null || echo default > "$boot/environment"
 fi
 changes() { echo "$asked" >> "$home/changes"; }
@@ -215,7 +215,7 @@ case $asked in
             printf '%s:\nDestination        Gateway            Flags     Netif Expire\n' "${family#* }"
             ip "${family% *}" route show | sed -n 's/^\([^ ]*\) via \([^ ]*\) dev \([^ ]*\).*/\1 \2 UGS \3/p'
         done ;;
-    'sockstat -46c -P tcp')
+    'sockstat -46cw -P tcp')
         questions
         echo 'USER     COMMAND    PID   FD  PROTO  LOCAL ADDRESS         FOREIGN ADDRESS'
         ss -Htn state established '( sport = :22 )' | while read -r received sent local peer; do
@@ -302,8 +302,7 @@ case $asked in
         echo 2 > "$nanobsd/active" ;;
     'config save') changes; rm -r "$nanobsd/cfg"; cp -a "$boot/etc" "$nanobsd/cfg" ;;
     'sha256 -q '*) questions; sha256sum "$2" | cut -d ' ' -f 1 ;;
-    'nextboot -k '*) changes; echo "$2" > "$home/nextboot" ;;
-    'nextboot -D') changes; rm -f "$home/nextboot" ;;
+    'nextboot -k '*) changes; echo "$2" > /boot/nextboot.conf ;;
     'bectl list -H')
         questions
         now=$(cat "$boot/environment")
@@ -319,7 +318,8 @@ case $asked in
         is_on pf && echo 'Status: Enabled for 0 days 00:00:05' || echo 'Status: Disabled for 0 days 00:00:05' ;;
     'pfctl -s rules') questions; filter; rules pf ;;
     'pfctl -s nat' | 'pfctl -s Tables' | 'pfctl -s Anchors' | 'pfctl -v -s Interfaces') questions; filter ;;
-    'pfctl -q -A -N -R -T load -o none -f -') changes; filter; cat > "$boot/pf.rules" ;;
+    # sbin/pfctl/pfctl.c, main: newer ones refuse -T without -t.
+    'pfctl -q -A -N -R -T load -t '*' -o none -f -') changes; filter; cat > "$boot/pf.rules" ;;
     'pfctl -q -e') changes; filter; ! is_on pf || fail 'pf already enabled'; touch "$boot/pf.on" ;;
     'pfctl -q -d') changes; filter; is_on pf || fail 'pf not enabled'; rm "$boot/pf.on" ;;
     'ipfw list') questions; filter; rules ipfw; echo '65535 allow ip from any to any' ;;
@@ -342,9 +342,10 @@ case $asked in
         echo 'ipf: IP Filter: v5.1.2 (576)'
         is_on ipf && echo 'Running: yes' || echo 'Running: no' ;;
     'ipfstat -io') questions; filter; [ "$(rules ipf)" ] && rules ipf || echo 'empty list for ipfilter(in)' ;;
-    'ipf -Fa -f -') changes; filter; cat > "$boot/ipf.rules" ;;
+    # sys/netpfil/ipfilter/netinet/ip_fil_freebsd.c, ipfioctl: EIO while it is off; ipfdetach drops the rules.
+    'ipf -Fa -f -') changes; filter; is_on ipf || fail 'ioctl(SIOCIPFFL): Input/output error'; cat > "$boot/ipf.rules" ;;
     'ipf -E') changes; touch "$boot/ipf.on" ;;
-    'ipf -D') changes; rm "$boot/ipf.on" ;;
+    'ipf -D') changes; rm -f "$boot/ipf.on" "$boot/ipf.rules" ;;
     'shutdown -r now')
         changes
         [ ! -e "$boot/writable" ] || fail 'a root that can be written to would panic the next boot'

@@ -52,7 +52,7 @@ const FREEBSD_COMMANDS: &[(&str, &str)] = &[
     ("ifconfig {dut-in}", NEEDED),
     ("ifconfig {dut-out}", NEEDED),
     ("netstat -rnW", NEEDED),
-    ("sockstat -46c -P tcp", NEEDED),
+    ("sockstat -46cw -P tcp", NEEDED),
     ("netstat -s -p ip", NEEDED),
     ("sysctl -n kern.boottime", NEEDED),
     ("arp -an", NEEDED),

@@ -212,29 +212,29 @@ fn is_ipfw_command(line: &str) -> bool {
 /// The command that sets a filter to rules on its standard input, and switches it on or off; doing it twice is the
 /// same as doing it once.
 fn command(filter: PacketFilter, is_enabled: bool) -> Vec<String> {
-    // A filter that is off cannot cut the connection while its rules are replaced. pf's and IP Filter's are
-    // replaced at once, ipfw's one by one. With `-A -N -R -T load` pf gets queues, translation, rules and tables, and keeps
+    // A filter that is off cannot cut the connection while its rules are replaced. pf's are replaced at once, ipfw's and
+    // IP Filter's one by one. With `-A -N -R -T load` pf gets queues, translation, rules and tables, and keeps
     // its options and its rules of Ethernet, which the rules that it lists are without; `-m` would keep neither SYN cookies
-    // nor keepcounters (FreeBSD, `sbin/pfctl/pfctl.c`: `pfctl_load_options`, `pfctl_rules`). With `-o none` it keeps the
+    // nor keepcounters (FreeBSD, `sbin/pfctl/pfctl.c`: `pfctl_load_options`, `pfctl_rules`). Newer ones refuse `-T` without
+    // a table's name, which `load` does not look at (`main` there). With `-o none` it keeps the
     // rules as they are written: else it takes out doubles, sorts them, and folds six that differ in an address into one
-    // with a table of a random name (`sbin/pfctl/pfctl_optimize.c`).
+    // with a table of a random name (`sbin/pfctl/pfctl_optimize.c`). IP Filter takes rules only while it is on, and has none
+    // while it is off (`sys/netpfil/ipfilter/netinet/ip_fil_freebsd.c`, `ipfioctl`, `ipfdetach`).
     let script = match (filter, is_enabled) {
         (PacketFilter::Pf, true) => {
-            "pfctl -q -A -N -R -T load -o none -f - && { pfctl -q -e || pfctl -s info | grep -q '^Status: Enabled'; }"
+            "pfctl -q -A -N -R -T load -t fwdlab -o none -f - && { pfctl -q -e || pfctl -s info | grep -q '^Status: Enabled'; }"
         }
         (PacketFilter::Pf, false) => {
-            "{ pfctl -q -d || pfctl -s info | grep -q '^Status: Disabled'; } && pfctl -q -A -N -R -T load -o none -f -"
+            "{ pfctl -q -d || pfctl -s info | grep -q '^Status: Disabled'; } && pfctl -q -A -N -R -T load -t fwdlab -o none -f -"
         }
         (PacketFilter::Ipfw, true) => {
             "sysctl \"$0=0\" \"$1=0\" && ipfw -q /dev/stdin && sysctl \"$0=1\" \"$1=1\""
         }
         (PacketFilter::Ipfw, false) => "sysctl \"$0=0\" \"$1=0\" && ipfw -q /dev/stdin",
         (PacketFilter::Ipf, true) => {
-            "ipf -Fa -f - && { ipf -V | grep -q 'Running: yes' || ipf -E; }"
+            "{ ipf -V | grep -q 'Running: yes' || ipf -E; } && ipf -Fa -f -"
         }
-        (PacketFilter::Ipf, false) => {
-            "ipf -Fa -f - && { ipf -V | grep -q 'Running: no' || ipf -D; }"
-        }
+        (PacketFilter::Ipf, false) => "cat >/dev/null; ipf -V | grep -q 'Running: no' || ipf -D",
     };
     let switches: &[&str] = match filter {
         PacketFilter::Ipfw => &IPFW_SWITCHES,
@@ -507,7 +507,7 @@ mod tests {
             let load = script.split("pfctl ").find(|part| part.contains("-f -"));
             let load = load.unwrap_or_default();
             assert!(
-                load.starts_with("-q -A -N -R -T load -o none -f -"),
+                load.starts_with("-q -A -N -R -T load -t fwdlab -o none -f -"),
                 "{load}"
             );
         }

@@ -25,6 +25,9 @@ use crate::mechanism::sysctl::shown;
 
 /// The mode of a file that neither owner nor set has: the loader's configuration.
 const MODE: u32 = 0o644;
+/// What `nextboot` writes. Its own `-D` only removes it, and fails in some releases where it is not there
+/// (`sbin/reboot/reboot.c`, `main`).
+const NEXTBOOT: &str = "/boot/nextboot.conf";
 
 /// What boots a FreeBSD host.
 pub(in crate::hosts) struct Loader {
@@ -128,7 +131,7 @@ impl Loader {
         let (command, undo) = match kernel_choice(connection, name)? {
             Some(KernelChoice::Folder) => (
                 run_with_writable_root(&["nextboot", "-k", name]),
-                run_with_writable_root(&["nextboot", "-D"]),
+                remove_file(NEXTBOOT),
             ),
             Some(KernelChoice::BootEnvironment) => {
                 // What was activated for one boot is gone once that has begun.
@@ -240,7 +243,7 @@ impl BootLoader for Loader {
             let is_own = choice.image.is_some() || booted.kernel == by_itself.kernel;
             return Ok((!is_own).then(|| {
                 format!(
-                    "its kernel is {}, not {}; see to /boot/nextboot.conf there",
+                    "its kernel is {}, not {}; see to {NEXTBOOT} there",
                     booted.kernel, by_itself.kernel
                 )
             }));
@@ -251,7 +254,7 @@ impl BootLoader for Loader {
                 (booted.kernel != kernel).then(|| {
                     format!(
                         "its kernel is {}, not {kernel}; see whether its loader reads what nextboot writes \
-                         (/boot/nextboot.conf)",
+                         ({NEXTBOOT})",
                         booted.kernel
                     )
                 })

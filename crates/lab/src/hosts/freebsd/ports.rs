@@ -167,8 +167,7 @@ impl Ports<'_> {
         Ok(steps)
     }
 
-    /// Proves that the stations are permanent neighbours. `arp -S` ends well where it finds no port for an address, and
-    /// what it set can become an entry that a reply has made.
+    /// Proves that the stations are permanent neighbours. `arp -S` ends well where it finds no port for an address.
     ///
     /// # Source
     /// FreeBSD: `set_nl` in `usr.sbin/arp/arp_netlink.c`, from 14 on.

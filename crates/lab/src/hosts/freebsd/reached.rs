@@ -19,7 +19,7 @@ const ROUTES: [&str; 3] = [
      while [ \"$fib\" -lt \"$fibs\" ]; do netstat -rnW -F \"$fib\" && fib=$((fib + 1)) || exit; done",
 ];
 /// Lists TCP connections and whose they are.
-const CONNECTIONS: [&str; 4] = ["sockstat", "-46c", "-P", "tcp"];
+const CONNECTIONS: [&str; 4] = ["sockstat", "-46cw", "-P", "tcp"];
 
 /// How a host is reached.
 ///
@@ -150,7 +150,7 @@ fn destination(word: &str, is_inet6: bool) -> Option<(IpAddr, u8)> {
     (length <= whole).then_some((address, length))
 }
 
-/// The connections of ssh's servers, in `sockstat -46c`:
+/// The connections of ssh's servers, in `sockstat -46cw`:
 /// `root     sshd         812   4  tcp4   192.0.2.1:22          192.0.2.7:50000`.
 fn clients(text: &str) -> Vec<TcpConnection> {
     let clients = text.lines().filter_map(|line| {

@@ -181,7 +181,7 @@ pub(super) fn listed_routes(text: &str) -> Vec<ListedRoute<'_>> {
             // Older systems have columns of numbers in between.
             ["Destination", ..] => place = words.iter().position(|word| *word == "Netif"),
             [destination, gateway, flags, ..] => {
-                let interface = place.and_then(|place| words.get(place));
+                let interface = place.and_then(|place| netif(&words, place));
                 routes.extend(interface.map(|interface| ListedRoute {
                     is_inet6,
                     destination,
@@ -194,6 +194,17 @@ pub(super) fn listed_routes(text: &str) -> Vec<ListedRoute<'_>> {
         }
     }
     routes
+}
+
+/// The interface of a route: at its column's place, or one before that where the route says no MTU (`usr.bin/netstat/route_netlink.c`,
+/// `p_path`). What expires has a number behind it.
+fn netif<'a, 'b>(words: &'b [&'a str], place: usize) -> Option<&'b &'a str> {
+    let named = |at: usize| {
+        let word = words.get(at)?;
+        word.starts_with(|first: char| first.is_ascii_alphabetic())
+            .then_some(word)
+    };
+    named(place).or_else(|| named(place.checked_sub(1)?))
 }
 
 /// The static ones among the routes of `netstat -rn`, sorted.
@@ -226,7 +237,7 @@ pub(super) fn static_neighbours(text: &str) -> Vec<String> {
 }
 
 /// Drop counters of `netstat -s -p ip`, as the singular of its sentences begins.
-const INET: [&str; 9] = [
+const INET: [&str; 13] = [
     "bad header checksum",
     "with size smaller than minimum",
     "with data size < data length",
@@ -236,6 +247,10 @@ const INET: [&str; 9] = [
     "output packet dropped due to no bufs",
     "output packet discarded due to no route",
     "datagram that can't be fragmented",
+    "with ip length > max ip packet size",
+    "with header length < data size",
+    "with data length < header length",
+    "datagram with bad address in header",
 ];
 /// Those of `netstat -s -p ip6`.
 const INET6: [&str; 8] = [
@@ -342,6 +357,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    // FreeBSD, `usr.bin/netstat/route_netlink.c`, `p_path`: without an MTU of route and port its column is blank.
+    #[test]
+    fn the_port_of_a_route_without_an_mtu_is_read() {
+        let text = "Internet:\nDestination        Gateway            Flags   Nhop#    Mtu      Netif Expire\n\
+                    default            192.0.2.1          UGS         5   1500       igb0\n\
+                    10.0.0.0/8         192.0.2.2          UGS         6              ix0\n\
+                    10.0.0.7           192.0.2.2          UGHD        7              ix1   1799\n";
+        let routes = listed_routes(text);
+        let ports: Vec<&str> = routes.iter().map(|route| route.interface).collect();
+        assert_eq!(ports, ["igb0", "ix0", "ix1"]);
+    }
 
     // FreeBSD, `sbin/pfctl/pfctl_optimize.c`, `pf_opt_create_table`: "%s%x_%d" of a prefix, arc4random() and a count.
     #[test]
@@ -478,14 +505,20 @@ ix0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu
         let text = "ip:\n\t1234567 total packets received\n\t1 bad header checksum\n\t0 with size smaller than minimum\n\
                     \t1222 packets forwarded (1222 packets fast forwarded)\n\t3 packets not forwardable\n\
                     \t12 output packets dropped due to no bufs, etc.\n\t1 output packet discarded due to no route\n\
-                    \t2 datagrams that can't be fragmented\n";
+                    \t2 datagrams that can't be fragmented\n\
+                    \t3 with ip length > max ip packet size\n\t4 with header length < data size\n\
+                    \t5 with data length < header length\n\t1 datagram with bad address in header\n";
         let drops = stack_drops(false, text);
         assert_eq!(drops["ip: bad header checksum"], 1);
         assert_eq!(drops["ip: packet not forwardable"], 3);
         assert_eq!(drops["ip: output packet dropped due to no bufs"], 12);
         assert_eq!(drops["ip: output packet discarded due to no route"], 1);
         assert_eq!(drops["ip: datagram that can't be fragmented"], 2);
-        assert_eq!(drops.len(), 6);
+        assert_eq!(drops["ip: with ip length > max ip packet size"], 3);
+        assert_eq!(drops["ip: with header length < data size"], 4);
+        assert_eq!(drops["ip: with data length < header length"], 5);
+        assert_eq!(drops["ip: datagram with bad address in header"], 1);
+        assert_eq!(drops.len(), 10);
         let inet6 = "ip6:\n\t7 packets that violated scope rules\n";
         assert_eq!(
             stack_drops(true, inet6)["ip6: packet that violated scope rules"],
