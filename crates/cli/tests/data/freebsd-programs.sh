@@ -268,8 +268,8 @@ case $asked in
     'mount -p')
         questions
         printf '/dev/%s\t/\tufs\t%s\t1 1\n' "$(root)" "$([ -e "$boot/writable" ] && echo rw || echo ro)" ;;
-    'mount -uw /') changes; touch "$boot/writable" ;;
-    'mount -ur /') changes; rm "$boot/writable" ;;
+    'mount -u -o current -w /') changes; touch "$boot/writable" ;;
+    'mount -u -o current -r /') changes; rm "$boot/writable" ;;
     'glabel status')
         questions
         printf '          Name  Status  Components\n'
@@ -322,7 +322,12 @@ case $asked in
     'pfctl -q -A -N -R -T load -t '*' -o none -f -') changes; filter; cat > "$boot/pf.rules" ;;
     'pfctl -q -e') changes; filter; ! is_on pf || fail 'pf already enabled'; touch "$boot/pf.on" ;;
     'pfctl -q -d') changes; filter; is_on pf || fail 'pf not enabled'; rm "$boot/pf.on" ;;
-    'ipfw list') questions; filter; rules ipfw; echo '65535 allow ip from any to any' ;;
+    # sbin/ipfw/ipfw2.c, show_static_rule
+    'ipfw -S list')
+        questions
+        filter
+        rules ipfw | sed '/ set /!s/ / set 0 /'
+        echo '65535 set 31 allow ip from any to any' ;;
     'ipfw -q /dev/stdin')
         changes
         filter

@@ -72,7 +72,7 @@ const FREEBSD_COMMANDS: &[(&str, &str)] = &[
         "factors bound by pf cannot be set; kldload pf loads it",
     ),
     (
-        "ipfw list",
+        "ipfw -S list",
         "factors bound by ipfw cannot be set; kldload ipfw loads it",
     ),
     (

@@ -65,7 +65,7 @@ const fn name(filter: PacketFilter) -> &'static str {
 fn questions(filter: PacketFilter) -> Vec<Vec<String>> {
     let questions: &[&str] = match filter {
         PacketFilter::Pf => &["pfctl -s info", "pfctl -s nat", "pfctl -s rules"],
-        PacketFilter::Ipfw => &["sysctl -n net.inet.ip.fw.enable", "ipfw list"],
+        PacketFilter::Ipfw => &["sysctl -n net.inet.ip.fw.enable", "ipfw -S list"],
         PacketFilter::Ipf => &["ipf -V", "ipfstat -io"],
     };
     questions.iter().map(|line| words_of(line)).collect()
@@ -272,6 +272,21 @@ fn prove_that_rules_are_all(answers: &Answers) -> Result<(), LabError> {
     Ok(())
 }
 
+/// Fails where the owner's rules of ipfw would not come back: those of a set that is off, and those of set 31, which no
+/// `flush` takes away (FreeBSD, `sbin/ipfw/ipfw2.c`, `show_static_rule`; `sys/netinet/ip_fw.h`, `RESVD_SET`).
+fn prove_that_sets_come_back(rules: &str, answers: &Answers) -> Result<(), LabError> {
+    let stays_away = |line: &&str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words.first() == Some(&"#") || words.get(1..3) == Some(&["set", "31"])
+    };
+    rules.lines().find(stays_away).map_or(Ok(()), |line| {
+        Err(answers.wrong(format!(
+            "its ipfw has a rule that could not be put back, of a set that is off or of set 31: {line}; see \
+             `ipfw -S list`, and take such rules out before the run"
+        )))
+    })
+}
+
 /// Rules as a filter takes them back: pf wants what normalises in front of what translates, and lists it behind.
 fn in_order(filter: PacketFilter, listed: &str) -> String {
     if filter != PacketFilter::Pf {
@@ -344,8 +359,10 @@ impl Mechanism for Filter {
         let Some(state) = state else {
             return Ok(Vec::new());
         };
-        if filter == PacketFilter::Pf {
-            prove_that_rules_are_all(answers)?;
+        match filter {
+            PacketFilter::Pf => prove_that_rules_are_all(answers)?,
+            PacketFilter::Ipfw => prove_that_sets_come_back(&state.rules, answers)?,
+            PacketFilter::Ipf => {}
         }
         let rules = script(filter, &in_order(filter, &state.rules));
         let undo = Errand::reading(&command(filter, state.is_enabled), &rules);
@@ -493,6 +510,40 @@ mod tests {
                 (why, expected) => why.is_none() && expected.is_none(),
             };
             assert!(is_as_expected, "{text}: {lacking:?}");
+        }
+    }
+
+    // FreeBSD, `sbin/ipfw/ipfw2.c`, `show_static_rule`: `-S` says each rule's set, and which are off.
+    #[test]
+    fn rules_of_ipfw_that_no_load_brings_back_are_refused() {
+        for (listed, is_refused) in [
+            ("00100 set 0 allow ip from any to any", false),
+            (
+                "00100 set 3 allow ip from any to any\n00200 set 0 count ip from any to any",
+                false,
+            ),
+            (
+                "00100 set 0 allow ip from any to any\n# DISABLED 00200 set 4 deny ip from any to any",
+                true,
+            ),
+            ("00100 set 31 allow ip from any to any", true),
+            ("00100 set 0 allow tcp from any to any 31", false),
+        ] {
+            let rules = rules(
+                PacketFilter::Ipfw,
+                &format!("{listed}\n65535 set 31 deny ip from any to any\n"),
+            );
+            let answers = Answers::of("router", []);
+            assert_eq!(
+                prove_that_sets_come_back(&rules, &answers).is_err(),
+                is_refused,
+                "{listed}"
+            );
+            let script = script(PacketFilter::Ipfw, &rules);
+            assert!(
+                is_refused || script.contains("\nadd 00100 set "),
+                "{script}"
+            );
         }
     }
 

@@ -222,7 +222,12 @@ pub(super) fn route(arguments: &str) -> Result<(Net, Hop), String> {
             "-host" => is_host = true,
             "-netmask" | "-prefixlen" => mask = words.next(),
             "-interface" | "-iface" => interface = words.next(),
-            "-fib" | "-mtu" | "-weight" => _ = words.next(),
+            // FreeBSD, `sbin/route/route.c`, `newroute`: those with a value.
+            "-fib" | "-mtu" | "-weight" | "-ifa" | "-ifp" | "-genmask" | "-hopcount"
+            | "-expire" | "-recvpipe" | "-sendpipe" | "-ssthresh" | "-rtt" | "-rttvar" => {
+                _ = words.next()
+            }
+            "-dst" | "-gateway" => addresses.extend(words.next()),
             _ if word.starts_with('-') => {}
             _ => addresses.push(word),
         }
@@ -427,6 +432,14 @@ mod tests {
             ),
             (
                 "-host 198.19.0.7 198.18.0.2 -fib 1",
+                Ok("198.19.0.7/32 198.18.0.2"),
+            ),
+            (
+                "-net 198.19.0.0/16 -ifp ix0 -rtt 5 198.19.0.2",
+                Ok("198.19.0.0/16 198.19.0.2"),
+            ),
+            (
+                "-dst 198.19.0.7 -gateway 198.18.0.2",
                 Ok("198.19.0.7/32 198.18.0.2"),
             ),
             ("default 198.18.0.2", Ok("0.0.0.0/0 198.18.0.2")),

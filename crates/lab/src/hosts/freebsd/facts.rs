@@ -71,7 +71,7 @@ pub(super) fn facts(
         "pfctl -s info",
         "pfctl -s nat",
         "pfctl -s rules",
-        "ipfw list",
+        "ipfw -S list",
         "ipfstat -io",
     ];
     let mut commands: Vec<Vec<String>> = commands.into_iter().map(words_of).collect();

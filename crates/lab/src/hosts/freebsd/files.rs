@@ -11,11 +11,12 @@ const BEGIN: &str = "# fwdlab's, taken out again: begin";
 const END: &str = "# fwdlab's, taken out again: end";
 
 /// Makes a root that can be read only writable until the script ends: a host that boots with a writable root that
-/// is not meant to be one panics the next time (nanobsd).
+/// is not meant to be one panics the next time (nanobsd). Without `-o current` it would lose options such as `noatime`
+/// (`sbin/mount/mount.c`, `update_options`).
 const WITH_WRITABLE_ROOT: &str = "\
 case \",$(mount -p | awk '$2 == \"/\" { print $4 }'),\" in \
-*,ro,*) mount -uw / || exit; \
-trap 'status=$?; sync; mount -ur / || status=1; exit $status' EXIT ;; \
+*,ro,*) mount -u -o current -w / || exit; \
+trap 'status=$?; sync; mount -u -o current -r / || status=1; exit $status' EXIT ;; \
 esac; ";
 
 /// A command whose script finds a root that can be written to; the words are `$0`, `$1` and so on. Like all scripts
@@ -158,7 +159,7 @@ pub(super) mod tests {
         assert!(!Path::new(&target).exists());
         assert!(!run(run_with_writable_root(&["false"])));
         let told = fs::read_to_string(log).unwrap();
-        assert_eq!(told, "-uw /\n-ur /\n".repeat(5));
+        assert_eq!(told, "-u -o current -w /\n-u -o current -r /\n".repeat(5));
     }
 
     proptest! {

@@ -253,12 +253,13 @@ const INET: [&str; 13] = [
     "datagram with bad address in header",
 ];
 /// Those of `netstat -s -p ip6`.
-const INET6: [&str; 8] = [
+const INET6: [&str; 9] = [
     "with size smaller than minimum",
     "with data size < data length",
     "with bad options",
     "with incorrect version number",
     "packet that violated scope rules",
+    "datagram that can't be fragmented",
     "packet not forwardable",
     "output packet dropped due to no bufs",
     "output packet discarded due to no route",
