@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::{sshd, succeed, text, wait_until};
+use crate::{install_applets, sshd, succeed, text, wait_until};
 
 mod boot_menu;
 
@@ -547,11 +547,7 @@ impl SshLab {
         let programs = self.own(host, "bin");
         fs::remove_dir_all(&programs).expect("the host has a folder of programs");
         fs::create_dir(&programs).expect("the folder can be made again");
-        succeed(
-            Command::new("busybox")
-                .args(["--install", "-s"])
-                .arg(&programs),
-        );
+        install_applets(&programs);
         let path = self.own(host, "sshd_config");
         let config = fs::read_to_string(&path).expect("the configuration was written");
         let config = config.replace(&format!("/bin:{USUAL_PATH}"), "/bin");

@@ -60,6 +60,21 @@ fn a_host_of_applets_is_measured_and_left_as_it_was() {
         rig.lab.inside(Host::Dut, &words);
     }
     let before = rig.dut();
+    let has_own_route = || {
+        let routes = ["ip", "route", "show", "proto", "196"];
+        !rig.lab.inside(Host::Dut, &routes).is_empty()
+    };
+    let mut child = rig.begin("a block, and the next one's set-up", || {
+        rig.blocks() > 0 && has_own_route()
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // What is put back twice is put back all the same.
+    for _ in 0..2 {
+        let restored = rig.fwdlab(&["restore"]).output().unwrap();
+        assert_eq!(restored.status.code(), Some(0), "{}", text(&restored));
+        assert_as_before(&rig, &before);
+    }
     let output = rig.run().output().unwrap();
     rig.assert_measured(&output, BLOCKS);
     assert_as_before(&rig, &before);
@@ -82,7 +97,40 @@ fn a_host_of_applets_is_measured_and_left_as_it_was() {
     ] {
         assert!(readme.contains(expected), "{expected}: {readme}");
     }
-    assert!(!readme.contains("not watched"), "{readme}");
+    for lost in ["not watched", "copy of the journal"] {
+        assert!(!readme.contains(lost), "{lost}: {readme}");
+    }
+}
+
+#[test]
+fn a_lab_whose_dut_is_a_host_of_applets_is_found() {
+    require_rig!();
+    testkit::require_tool!("busybox");
+    let rig = rig_of_applets();
+    let before = rig.dut();
+    let found = rig.path("found.toml");
+    let mut command = rig.fwdlab(&["lab", "new", "router", "tester", "--yes", "--ssh-config"]);
+    command.arg(rig.lab.ssh_config()).arg("-o").arg(&found);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert_as_before(&rig, &before);
+    fs::write(
+        rig.path("hosts.toml"),
+        EXPERIMENT.replace("\"marker\" = \"a\"", ""),
+    )
+    .unwrap();
+    let plan = rig
+        .fwdlab(&["plan", "--lab"])
+        .arg(&found)
+        .arg(rig.path("hosts.toml"))
+        .output();
+    let plan = plan.unwrap();
+    assert_eq!(plan.status.code(), Some(0), "{}", text(&plan));
+    assert!(
+        !text(&plan).contains("could not be asked"),
+        "{}",
+        text(&plan)
+    );
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::mechanism::program::Program;
 use crate::mechanism::tools::Tool;
 
 /// Prints where the small programs are, and fails where one is missing.
-const PROGRAMS: &str = "for program in cat tee find grep sed sort tr wc ls cp mv rm mkdir sync sleep uname id; do \
+const PROGRAMS: &str = "for program in cat tee find xargs grep sed sort tr wc ls cp mv rm mkdir sync sleep uname id; do \
                         command -v $program || { echo \"no $program\" >&2; exit 1; }; done";
 
 /// What is lost without the most of what a DUT is asked with.

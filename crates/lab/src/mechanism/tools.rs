@@ -189,3 +189,73 @@ pub fn by_tool(needs: &[ToolNeed]) -> BTreeMap<Tool, Vec<&str>> {
     }
     purposes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_experiment_needs_is_told_with_what_for() {
+        let mut resolved = crate::doctor::control_experiment(
+            &fwdlab_model::Lab::netns("here"),
+            fwdlab_model::Load::SelfClocked,
+            8,
+            true,
+        );
+        let factor = resolved.factors[0].clone();
+        for (name, binding) in [
+            ("routes", Binding::Routes),
+            ("marker", Binding::Kernel(BTreeMap::new())),
+        ] {
+            let mut factor = factor.clone();
+            factor.name = name.to_owned();
+            resolved.factors.push(factor);
+            resolved.lab.bindings.insert(name.to_owned(), binding);
+        }
+        // One that no factor of the experiment uses.
+        resolved
+            .lab
+            .bindings
+            .insert("tc".to_owned(), Binding::Tc(BTreeMap::new()));
+        assert!(tools_needed(&resolved).is_empty());
+        resolved.lab.kind = LabKind::Ssh(System::Linux);
+        resolved.traffic.families = vec![AddressFamily::Inet, AddressFamily::Inet6];
+        let needs = tools_needed(&resolved);
+        let ruleset = format!("factor {:?}", factor.name);
+        let expected = [
+            (Tool::Iproute2, vec!["factor \"routes\"", "inet6"]),
+            (Tool::Nft, vec![&*ruleset]),
+        ];
+        assert_eq!(by_tool(&needs), BTreeMap::from(expected));
+        let inet6 = needs.iter().find(|need| !need.is_of_a_factor).unwrap();
+        assert_eq!(
+            inet6.missing(),
+            "inet6: iproute2's ip is not installed; install iproute2's ip (apt-get install iproute2; the package \
+             ip-full of OpenWrt)"
+        );
+    }
+
+    // BusyBox, networking/ip.c and networking/tc.c: options are not asked for a version.
+    #[test]
+    fn an_applet_of_busybox_is_none_of_them() {
+        testkit::require_tool!("busybox", "ip", "ethtool", "nft", "tc");
+        let folder = tempfile::tempdir().unwrap();
+        testkit::install_applets(folder.path());
+        for tool in Tool::ALL {
+            let is_there = |path: std::ffi::OsString| {
+                let words = ["-c".to_owned(), tool.probe().join(" ")];
+                let mut command = std::process::Command::new("sh");
+                command
+                    .args(words)
+                    .env("PATH", path)
+                    .output()
+                    .unwrap()
+                    .status
+                    .success()
+            };
+            let usual = std::env::var_os("PATH").unwrap();
+            assert!(is_there(usual), "{tool:?}");
+            assert!(!is_there(folder.path().into()), "{tool:?}");
+        }
+    }
+}

@@ -69,7 +69,7 @@ tc filter show dev "$1" ingress 2>/dev/null | sed 's/ id [0-9]*//'
 "#;
 
 const SYSCTL: &str = "sysctl";
-const FIND_SYSCTLS: &str = "find /proc/sys -type f -perm /222 -exec grep -Hs '' {} + || :";
+const FIND_SYSCTLS: &str = "find /proc/sys -type f -perm /222 -print0 | xargs -0 grep -Hs '' || :";
 
 /// How the output of a command is read.
 enum Form {
@@ -123,10 +123,10 @@ pub(super) fn facts(
             Form::Files { what, folder } => {
                 let count = facts.len();
                 add_files(&mut facts, what, folder, &text);
-                // BusyBox's find may be built without what it is asked with.
+                // BusyBox's programs may be built without what they are asked with.
                 if what == SYSCTL && facts.len() == count {
                     return Err(dut.wrong(format!(
-                        "`{FIND_SYSCTLS}` lists nothing; install a find with -perm and -exec (findutils)"
+                        "`{FIND_SYSCTLS}` lists nothing; install a find that knows -perm and -print0, and an xargs that knows -0 (findutils)"
                     )));
                 }
             }
@@ -182,7 +182,7 @@ fn questions(interfaces: [&str; 2]) -> Vec<(Form, Vec<String>)> {
                 folder: "/sys/module/",
             },
             script(
-                "find /sys/module -path '*/parameters/*' -type f -perm /222 -exec grep -Hs '' {} + || :",
+                "find /sys/module -path '*/parameters/*' -type f -perm /222 -print0 | xargs -0 grep -Hs '' || :",
             ),
         ),
         (Form::Names("modules"), words_of("cat /proc/modules")),
@@ -390,6 +390,48 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn applets_of_busybox_tell_the_same_facts() {
+        testkit::require_tool!("busybox", "ip");
+        let folder = tempfile::tempdir().unwrap();
+        testkit::install_applets(folder.path());
+        let asked = questions(["lo", "no-such"]);
+        let asked = asked.iter().filter(|(_, words)| tool_of(words).is_none());
+        let mut count = 0;
+        for (form, words) in asked {
+            let facts = |path: &std::ffi::OsStr| {
+                let mut command = std::process::Command::new(&words[0]);
+                let output = command.args(&words[1..]).env("PATH", path).output();
+                let output = output.unwrap();
+                let text = String::from_utf8_lossy(&output.stdout).into_owned();
+                // Values may change meanwhile.
+                let mut facts = Facts::new();
+                if let Form::Files { what, folder } = form {
+                    add_files(&mut facts, what, folder, &text);
+                }
+                let names = facts.into_keys().collect::<BTreeSet<String>>();
+                (output.status.success(), text.lines().count() > 0, names)
+            };
+            let usual = facts(&std::env::var_os("PATH").unwrap());
+            assert_eq!(facts(folder.path().as_os_str()), usual, "{words:?}");
+            count += usual.2.len();
+        }
+        assert!(count > 100, "{count}");
+    }
+
+    #[test]
+    fn what_a_program_alone_tells_is_not_asked_without_it() {
+        let of = |tool| {
+            let questions = questions(["eth1", "eth2"]).into_iter();
+            questions.filter(move |(_, words)| tool_of(words) == Some(tool))
+        };
+        // Eight lists, and a script, of each port.
+        assert_eq!(of(Tool::Ethtool).count(), 2 * 9);
+        assert_eq!(of(Tool::Nft).count(), 1);
+        assert_eq!(of(Tool::Tc).count(), 2);
+        assert_eq!(of(Tool::Iproute2).count(), 0);
     }
 
     #[test]

@@ -527,6 +527,7 @@ blackhole 10.1.0.0/16
             text in "((default|dev|nhid|group|id|via|table|lower_|/sys/class/net/|->|socket:\\[|[a-z0-9./:]{0,9})[ \\\\\n]|\\PC){0,40}"
         ) {
             let _ = (routes(&text, true), next_hops(&text), stacked(&text, &text));
+            let _ = (all_routes(&text, true, &next_hops(&text)), own_networks(&text));
             let _ = (addresses(&text), clients("", &text, &text));
         }
 
