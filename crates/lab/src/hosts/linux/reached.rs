@@ -69,13 +69,12 @@ struct Listed<'a> {
 impl Listed<'_> {
     /// Whether it leads by a device to the network of an address of the device: BusyBox does not tell who made a route.
     fn is_to(&self, own_networks: &BTreeSet<(&str, (IpAddr, u8))>) -> bool {
-        let mut devices = self.devices.iter();
         let is_own = |device: &&str| own_networks.contains(&(*device, self.route.destination));
         let is_default = self.route.destination.1 == 0;
         !is_default
             && !self.has_gateway
-            && devices.len() > 0
-            && devices.all(|device| is_own(&device))
+            && !self.devices.is_empty()
+            && self.devices.iter().all(is_own)
     }
 }
 
