@@ -113,7 +113,7 @@ const PACKAGES: &[(Sign, &str, &str)] = &[
     (
         Program("busybox"),
         "busybox-static",
-        "the programs in their initramfs",
+        "the programs in their initramfs, and of a DUT of applets",
     ),
     (Program("cpio"), "cpio", "packs it"),
     (Program("zstd"), "zstd", "compresses it"),

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use fwdlab_archive::{Loaded, Results};
-use fwdlab_lab::{Asks, Lab, LabError};
+use fwdlab_lab::{Asks, Lab, LabError, by_tool, tools_needed};
 use fwdlab_model::{Environment, Read, Resolved};
 use fwdlab_plan::Overheads;
-use fwdlab_report::{Preview, render};
+use fwdlab_report::{DutProgram, Preview, render};
 
 use crate::args::PlanArguments;
 use crate::disk::Disk;
@@ -35,7 +35,7 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
     let earlier = earlier_runs(&arguments.results, &resolved, asked.as_ref().ok())?;
     let duration_s =
         overheads(&earlier, &resolved).map(|overheads| overheads.blocks_s(&plan.blocks, &resolved));
-    let preview = Preview::build(
+    let mut preview = Preview::build(
         &resolved,
         &plan,
         &earlier,
@@ -43,10 +43,22 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
         duration_s,
         arguments.methods,
     )?;
+    preview.dut_programs = dut_programs(&resolved);
     if arguments.json {
         return output::print(&render::json(&preview)?);
     }
     output::print(&render::preview(&preview, output::terminal_columns()))
+}
+
+/// The programs that the experiment needs on its DUT, whether or not it was asked.
+fn dut_programs(resolved: &Resolved) -> Vec<DutProgram> {
+    let needs = tools_needed(resolved);
+    let by_tool = by_tool(&needs).into_iter();
+    let programs = by_tool.map(|(tool, purposes)| DutProgram {
+        program: tool.name().to_owned(),
+        purposes: purposes.into_iter().map(str::to_owned).collect(),
+    });
+    programs.collect()
 }
 
 /// Asks the lab which variants it can have, as a run does, and what it is.

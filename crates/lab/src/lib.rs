@@ -49,6 +49,7 @@ pub use journal::{Undo, state_directory};
 pub use lab::{Lab, examine};
 pub use machine::MachineClaim;
 pub use mechanism::fib_forwarder;
+pub use mechanism::tools::{Tool, ToolNeed, by_tool, tools_needed};
 pub use netns::{NetnsLab, SETTLING_STEP};
 pub use notify::{Message, notify};
 pub use restore::{

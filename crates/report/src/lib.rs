@@ -64,8 +64,8 @@ pub use live::{BlockUnderWay, Frame, LiveView, Moment, Reader, RunState, block_o
 pub use offered_load::{OfferedLoadRow, SensitivitySection, SlopeSection};
 pub use outcomes::{Amount, OutcomeRow, Outcomes};
 pub use preview::{
-    Claim, ComparisonPreview, Detectable, Difference, MethodPreview, PREVIEW_SCHEMA_VERSION,
-    Preview, Reckoned, VariantPreview,
+    Claim, ComparisonPreview, Detectable, Difference, DutProgram, MethodPreview,
+    PREVIEW_SCHEMA_VERSION, Preview, Reckoned, VariantPreview,
 };
 pub use profile_sections::{
     CostSection, FrameSection, OverheadSection, ProfileDifference, ProfileSection, ProfilesSection,

@@ -43,6 +43,9 @@ pub struct Preview {
     pub kind: LabKind,
     /// Why the lab could not be asked what it can have; none where it was.
     pub lab_not_asked: Option<String>,
+    /// Programs that the DUT needs beyond those that every host has, as whoever knows the lab fills in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dut_programs: Vec<DutProgram>,
     /// What the tester would send.
     pub traffic: Traffic,
     /// How often, how long and in what order.
@@ -70,6 +73,15 @@ pub struct Preview {
     pub duration_s: Option<f64>,
     /// The smallest effect it could detect, for each address family.
     pub detectable: Vec<Detectable>,
+}
+
+/// A program that the DUT needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DutProgram {
+    /// Its name.
+    pub program: String,
+    /// What the experiment needs it for.
+    pub purposes: Vec<String>,
 }
 
 /// A baseline and how the others differ from it.
@@ -215,6 +227,7 @@ impl Preview {
             lab: resolved.lab.name.clone(),
             kind: resolved.lab.kind,
             lab_not_asked,
+            dut_programs: Vec::new(),
             traffic: resolved.traffic.clone(),
             design: resolved.design.clone(),
             factors: resolved.factors.clone(),
@@ -554,6 +567,13 @@ impl Page<'_> {
                     "the lab could not be asked which variants it can have: {}",
                     one_line(reason)
                 ),
+            );
+        }
+        for needed in &preview.dut_programs {
+            let purposes = one_line(&needed.purposes.join(", "));
+            self.wrapped(
+                "  ",
+                &format!("the DUT needs {} for {purposes}", needed.program),
             );
         }
         self.wrapped("  ", &sentences::flows(&preview.traffic));

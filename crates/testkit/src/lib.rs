@@ -99,6 +99,18 @@ pub fn tool(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
+/// Puts BusyBox's applets into a folder, by their names.
+///
+/// # Panics
+/// Where there is no `busybox`, or the folder cannot be written to.
+pub fn install_applets(folder: &Path) {
+    succeed(
+        Command::new("busybox")
+            .args(["--install", "-s"])
+            .arg(folder),
+    );
+}
+
 /// Where the OpenSSH server lies, which is seldom on a user's `PATH`.
 #[must_use]
 pub fn sshd() -> Option<PathBuf> {

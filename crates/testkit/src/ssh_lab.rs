@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::{sshd, succeed, text, wait_until};
+use crate::{install_applets, sshd, succeed, text, wait_until};
 
 mod boot_menu;
 
@@ -535,6 +535,26 @@ impl SshLab {
         let path = self.own(host, "bin").join(program);
         executable(&path, script)
             .unwrap_or_else(|error| panic!("{}: {program}: {error}", host.ssh_name()));
+    }
+
+    /// Leaves a host nothing but BusyBox's applets, its shell among them; connections are cut. It boots no more: what
+    /// asks for a reboot is gone too.
+    ///
+    /// # Panics
+    /// Where there is no `busybox`, and where the server does not come to listen.
+    pub fn leave_applets_alone(&self, host: Host) {
+        self.stop(host);
+        let programs = self.own(host, "bin");
+        fs::remove_dir_all(&programs).expect("the host has a folder of programs");
+        fs::create_dir(&programs).expect("the folder can be made again");
+        install_applets(&programs);
+        let path = self.own(host, "sshd_config");
+        let config = fs::read_to_string(&path).expect("the configuration was written");
+        let config = config.replace(&format!("/bin:{USUAL_PATH}"), "/bin");
+        // Root's own shell may be another one.
+        let shell = format!("ForceCommand exec {OWN_FOLDER}/bin/sh -c \"$SSH_ORIGINAL_COMMAND\"\n");
+        fs::write(path, config + &shell).expect("the configuration can be written");
+        self.start_again(host);
     }
 
     /// Fills a host's disk, so that nothing more can be written to its home folder, `/tmp` and `/boot`, or

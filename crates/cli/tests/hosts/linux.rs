@@ -547,7 +547,7 @@ fn a_dut_without_nft_is_measured_in_what_needs_none() {
     rig.assert_measured(&output, BLOCKS);
     let said = text(&output);
     assert!(
-        said.contains("not run: tracked: host router: nft is not installed; install it"),
+        said.contains("not run: tracked: host router: nft is not installed; install nft"),
         "{said}"
     );
     assert!(said.contains("marked\n"), "{said}");

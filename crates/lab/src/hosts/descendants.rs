@@ -16,6 +16,9 @@ const START: &str = r#"export "$0=$1"; shift; exec "$@""#;
 /// with a byte 0. What is asked for with it in its arguments is none of them: neither is an environment of Linux, and
 /// on FreeBSD it is never one word of them.
 ///
+/// BusyBox's grep sees no more of a line than what stands before its first byte 0 (findutils/grep.c, `grep_file`): there, every
+/// process is looked at by itself.
+///
 /// A process in exec(2) has no environment for a moment, so that one look which finds nothing proves nothing; it takes
 /// two of them, a moment apart.
 const END: &str = r#"name=$1 value=$2
@@ -25,7 +28,11 @@ marked() {
             case " $words " in *" $name=$value "*) echo "$pid" ;; esac
         done
     else
-        grep -lsF "$name=$value" /proc/[0-9]*/environ | while read -r file; do
+        if printf 'a\0b' | grep -qF b; then
+            grep -lsF "$name=$value" /proc/[0-9]*/environ
+        else
+            printf '%s\n' /proc/[0-9]*/environ
+        fi | while read -r file; do
             tr '\0' '\n' < "$file" | grep -qxF "$name=$value" || continue
             file=${file%/environ}
             echo "${file#/proc/}"
@@ -120,9 +127,12 @@ mod tests {
 
     #[test]
     fn what_left_its_session_is_ended_and_what_has_a_longer_mark_is_not() {
-        testkit::require_tool!("sleep", "setsid");
+        testkit::require_tool!("sleep", "setsid", "busybox");
         let folder = tempfile::tempdir().unwrap();
         ends_the_marked_alone("linux", folder.path());
+        let applets = tempfile::tempdir().unwrap();
+        testkit::install_applets(applets.path());
+        ends_the_marked_alone("busybox", applets.path());
         for (name, script) in OF_FREEBSD {
             let path = folder.path().join(name);
             fs::write(&path, script).unwrap();

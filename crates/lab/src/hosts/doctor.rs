@@ -7,7 +7,7 @@ use std::time::Instant;
 use fwdlab_model::binding::with_interfaces;
 use fwdlab_model::{DutHost, HostTesterKind, Hosts, Lab, Load, System};
 
-use super::dut::Dut;
+use super::dut::{Dut, is_refused};
 use super::freebsd::image_writer;
 use super::linux::{Attachments, BALANCER, find_grub};
 use super::ssh::Connection;
@@ -17,10 +17,11 @@ use crate::doctor::{Finding, cpu_settings};
 use crate::environment::environment_by;
 use crate::journal::Destination;
 use crate::mechanism::program::Program;
+use crate::mechanism::tools::Tool;
 
 /// Prints where the small programs are, and fails where one is missing.
-const PROGRAMS: &str =
-    "for program in cat tee find grep mv rm sync; do command -v $program || exit 1; done";
+const PROGRAMS: &str = "for program in cat tee find xargs grep sed sort tr wc ls cp mv rm mkdir sync sleep uname id; do \
+                        command -v $program || { echo \"no $program\" >&2; exit 1; }; done";
 
 /// What is lost without the most of what a DUT is asked with.
 const NEEDED: &str = "nothing can be measured";
@@ -33,18 +34,6 @@ const LINUX_COMMANDS: &[(&str, &str)] = &[
     ("ip neigh show nud permanent", NEEDED),
     ("cat /proc/net/snmp /proc/net/netstat", NEEDED),
     ("ip -6 route show table main", "inet6 cannot be measured"),
-    (
-        "nft list ruleset",
-        "factors bound by nft cannot be set, and a ruleset of the owner's is not looked at",
-    ),
-    (
-        "ip -batch /dev/null",
-        "factors bound by routes cannot be set",
-    ),
-    (
-        "ethtool -k {dut-in}",
-        "factors bound by ethtool cannot be set, and offloads are not looked at",
-    ),
 ];
 
 /// The same of FreeBSD.
@@ -175,6 +164,9 @@ fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Find
         let words: Vec<&str> = command.split(' ').collect();
         findings.push(tried(&connection, named(&command), &words, lost));
     }
+    if system == System::Linux {
+        findings.extend(tools(&connection, of));
+    }
     let resolved = crate::doctor::control_experiment(lab, load, BLOCKS, false);
     let mut dut = match open_dut(&connection, of, system, &resolved) {
         Ok(dut) => dut,
@@ -249,6 +241,25 @@ fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Find
         ..finding
     }));
     findings
+}
+
+/// Whether the DUT has the programs that not every host of Linux has.
+fn tools(connection: &Connection, of: &DutHost) -> Vec<Finding> {
+    let tools = Tool::ALL.into_iter().map(|tool| {
+        let command = with_interfaces(tool.trial(), &of.interface_in, &of.interface_out);
+        let words: Vec<&str> = command.split(' ').collect();
+        let check = format!("{}: {command}", of.host);
+        let lost = tool.lost();
+        match is_refused(connection, &tool.probe()) {
+            Ok(false) => tried(connection, check, &words, &lost),
+            Err(error) => Finding::fatal(check, error.to_string(), SEE_SSH),
+            Ok(true) => {
+                let remedy = format!("{}; until then {lost}", tool.remedy());
+                Finding::warning(check, format!("{} is not installed", tool.name()), remedy)
+            }
+        }
+    });
+    tools.collect()
 }
 
 /// Whether a program moves interrupts between CPUs, while it is measured too; none where that is not known.

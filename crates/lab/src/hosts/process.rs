@@ -246,9 +246,7 @@ pub(super) fn bring(connection: &Connection, program: Option<&Path>) -> Result<S
         let part = format!("{place}.part-{}", std::process::id());
         connection.run(&["mkdir", "-p", &folder], "")?;
         // Those of other versions are not used any more, or live on until their processes end.
-        let others = [
-            "find", &folder, "-type", "f", "-name", "fwdlab-*", "-delete",
-        ];
+        let others = ["sh", "-c", "rm -f \"$0\"/fwdlab-*", &folder];
         connection.run(&others, "")?;
         let write = ["dd", &format!("of={part}"), "bs=65536", "status=none"];
         let bytes = without_debugging(&bytes).unwrap_or(bytes);

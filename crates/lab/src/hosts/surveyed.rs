@@ -209,7 +209,12 @@ fn look(connection: &Connection, side: Side) -> Result<HostFacts, LabError> {
     let questions = [
         &["uname", "-sr"][..],
         &["id", "-u"],
-        &["getconf", "_NPROCESSORS_ONLN"],
+        // BusyBox has none.
+        &[
+            "sh",
+            "-c",
+            "getconf _NPROCESSORS_ONLN 2>/dev/null || grep -c '^cpu[0-9]' /proc/stat",
+        ],
     ];
     let answers = connection.ask(questions.map(owned).to_vec())?;
     let release = answers.needed(&owned(questions[0]))?;

@@ -8,6 +8,7 @@ use fwdlab_sys::Feature;
 use super::question::{Answers, Look, Question};
 use super::reading::{Form, Reading};
 use super::step::{Action, Errand, Step, owned};
+use super::tools::Tool;
 use super::{DutPlace, Mechanism, unbound_level};
 use crate::LabError;
 
@@ -113,7 +114,9 @@ pub(crate) const fn on_or_off(is_on: bool) -> &'static str {
 
 impl Mechanism for LinuxFeature {
     fn needs(&self, _: &Variant) -> Result<Vec<Question>, LabError> {
-        Ok(self.looks())
+        let mut needs = self.looks();
+        needs.push(Tool::Ethtool.question());
+        Ok(needs)
     }
 
     fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
@@ -127,7 +130,8 @@ impl Mechanism for LinuxFeature {
                 return Some(match listed {
                     "" => {
                         let why = answers.reasons.get(&features_of(name)).cloned();
-                        why.unwrap_or_else(|| format!("`ethtool -k {name}` fails; install ethtool"))
+                        let why = why.or_else(|| Tool::Ethtool.lacking(answers));
+                        why.unwrap_or_else(|| format!("`ethtool -k {name}` fails"))
                     }
                     _ => format!("{name} has no ethtool feature {feature}"),
                 });

@@ -24,6 +24,7 @@ pub(crate) mod step;
 pub(crate) mod sysctl;
 mod sysfs;
 mod tc;
+pub(crate) mod tools;
 pub(crate) mod transport;
 pub(crate) mod xdp;
 

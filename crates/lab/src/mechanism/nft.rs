@@ -9,12 +9,11 @@ use fwdlab_sys::{Netlink, NetworkNamespace, netlink_attribute};
 use super::by_level::{Rulesets, has_rules};
 use super::question::{Answers, Look, Question};
 use super::step::{Action, Errand, Rehearsal, Step, owned};
+use super::tools::Tool;
 use super::transport::{Watch, Watched};
 use super::{DutPlace, Mechanism};
 use crate::netlink::failed;
 use crate::{LabError, Moved, program};
-
-const NOT_INSTALLED: &str = "nft is not installed; install it (apt-get install nftables)";
 
 /// The ruleset of a Linux kernel, of all factors that set one together.
 pub(super) struct LinuxNft {
@@ -27,7 +26,6 @@ pub(super) struct LinuxNft {
     may_stand: bool,
 }
 
-const VERSION: [&str; 2] = ["nft", "--version"];
 const OWNERS: [&str; 3] = ["nft", "list", "ruleset"];
 const LISTING: [&str; 4] = ["nft", "--stateless", "list", "ruleset"];
 
@@ -89,10 +87,7 @@ impl Mechanism for LinuxNft {
         let Some(ruleset) = self.rulesets.with_rules(variant)? else {
             return Ok(Vec::new());
         };
-        let mut questions = vec![
-            Question::maybe(owned(&VERSION)),
-            Question::Complaint(check(&ruleset)),
-        ];
+        let mut questions = vec![Tool::Nft.question(), Question::Complaint(check(&ruleset))];
         if self.is_alone {
             questions.push(Question::Complaint(Errand::of(&OWNERS)));
         }
@@ -103,8 +98,8 @@ impl Mechanism for LinuxNft {
         let Some(ruleset) = self.rulesets.with_rules(variant)? else {
             return Ok(None);
         };
-        if answers.get(&owned(&VERSION)).is_none() {
-            return Ok(Some(NOT_INSTALLED.to_owned()));
+        if let Some(missing) = Tool::Nft.lacking(answers) {
+            return Ok(Some(missing));
         }
         if let Some(stderr) = answers.complaint(&Errand::of(&OWNERS)) {
             let why = stderr.lines().next().unwrap_or_default();
@@ -122,13 +117,11 @@ impl Mechanism for LinuxNft {
     }
 
     fn looks(&self) -> Vec<Question> {
-        [&VERSION[..], &OWNERS]
-            .map(|words| Question::maybe(owned(words)))
-            .to_vec()
+        vec![Tool::Nft.question(), Question::maybe(owned(&OWNERS))]
     }
 
     fn keep(&mut self, answers: &Answers) -> Result<Vec<Step>, LabError> {
-        let is_installed = answers.get(&owned(&VERSION)).is_some();
+        let is_installed = Tool::Nft.lacking(answers).is_none();
         self.may_stand = is_installed;
         // Where no ruleset can be set, the owner's is neither read nor kept.
         if !is_installed {

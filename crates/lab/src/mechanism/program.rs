@@ -12,6 +12,7 @@ use super::by_level::ByLevel;
 use super::question::{Answers, Look, Question};
 use super::step::Action;
 use super::tc::TcFilter;
+use super::tools::Tool;
 use super::xdp::{FORWARDER_DROPPED, fib_forwarder};
 use crate::counters::Drops;
 use crate::{LabError, Moved};
@@ -101,6 +102,8 @@ pub(super) struct HookPrograms {
     pub(super) ports: Vec<String>,
     /// Nothing is there at a level without one.
     pub(super) by_level: ByLevel<Option<Program>>,
+    /// What such a command needs, where it is one.
+    pub(super) tool: Option<Tool>,
     /// What shows the program of a port.
     pub(super) shown: fn(&str) -> Look,
     /// Its number there.
@@ -134,13 +137,22 @@ impl HookPrograms {
 
 impl Mechanism for HookPrograms {
     fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
-        let attachment = self.attachment(variant)?;
-        let program = attachment.filter(|attachment| attachment.program.is_some());
-        Ok(program.into_iter().map(Question::Attachable).collect())
+        let Some(attachment) = self.attachment(variant)? else {
+            return Ok(Vec::new());
+        };
+        let tool = self.tool.map(Tool::question);
+        let program = Some(attachment).filter(|attachment| attachment.program.is_some());
+        Ok(tool
+            .into_iter()
+            .chain(program.map(Question::Attachable))
+            .collect())
     }
 
-    fn lacking(&self, _: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
-        Ok(answers.not_attachable.get(&self.hook).cloned())
+    fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
+        let is_set = self.are_set(variant)?;
+        let tool = self.tool.filter(|_| is_set);
+        let lacking = tool.and_then(|tool| tool.lacking(answers));
+        Ok(lacking.or_else(|| answers.not_attachable.get(&self.hook).cloned()))
     }
 
     fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {

@@ -9,6 +9,7 @@ use fwdlab_model::{AddressFamily, Level, Variant};
 use super::question::{Answers, Look, Question};
 use super::reading::{Form, Reading};
 use super::step::{Action, Errand, Step, owned};
+use super::tools::Tool;
 use super::transport::{Watch, Watched};
 use super::{DutPlace, Mechanism, unbound_level};
 use crate::LabError;
@@ -102,8 +103,17 @@ fn addresses_of(family: AddressFamily) -> Vec<String> {
 }
 
 impl Mechanism for LinuxRoutes {
-    fn lacking(&self, variant: &Variant, _: &Answers) -> Result<Option<String>, LabError> {
-        let wanted = self.wanted(variant)?.filter(|_| self.place.is_namespace);
+    fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
+        let is_asked = !self.place.is_namespace && self.wanted(variant)?.is_some();
+        let question = is_asked.then(|| Tool::Iproute2.question());
+        Ok(question.into_iter().collect())
+    }
+
+    fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
+        let wanted = self.wanted(variant)?;
+        if !self.place.is_namespace {
+            return Ok(wanted.and_then(|_| Tool::Iproute2.lacking(answers)));
+        }
         Ok(wanted.and_then(|count| {
             if count < OWN_ROUTES {
                 Some(format!("the lab itself needs {OWN_ROUTES} routes"))
@@ -122,13 +132,17 @@ impl Mechanism for LinuxRoutes {
     fn looks(&self) -> Vec<Question> {
         let families = self.families.iter();
         let tables = families.flat_map(|&family| [all_of(family), addresses_of(family)]);
-        let questions = tables.chain([owned(&SESSION)]);
+        let questions = tables.chain([owned(&SESSION), Tool::Iproute2.probe()]);
         questions.map(Question::maybe).collect()
     }
 
     fn keep(&mut self, answers: &Answers) -> Result<Vec<Step>, LabError> {
-        let session = answers.needed(&owned(&SESSION))?;
         let mut steps = Vec::new();
+        // Without it no route can be set, and what would take them back takes all: BusyBox flushes whatever `proto` says.
+        if Tool::Iproute2.lacking(answers).is_some() {
+            return Ok(steps);
+        }
+        let session = answers.needed(&owned(&SESSION))?;
         for family in self.families.clone() {
             let flush = [
                 "ip",
@@ -226,7 +240,8 @@ impl Mechanism for LinuxRoutes {
 
 /// The command that tells how many of the experiment's routes a family's table holds.
 pub(crate) fn count(family: AddressFamily) -> Vec<String> {
-    let script = "ip -o $0 route show proto $1 | wc -l";
+    // BusyBox ignores `show proto`, and tells of no route by whom it was made.
+    let script = "ip -o $0 route show | grep -c -e \" proto $1 \" -e \" proto $1$\" || :";
     owned(&["sh", "-c", script, option(family), PROTOCOL])
 }
 

@@ -19,6 +19,7 @@ use super::by_level::ByLevel;
 use super::program::{Hook, HookPrograms, Loaded, Program};
 use super::question::{Answers, Look, Question};
 use super::step::{Action, Errand, Step, owned};
+use super::tools::Tool;
 use super::{DutPlace, Mechanism, bound};
 use crate::counters::Drops;
 use crate::{LabError, Moved};
@@ -128,8 +129,6 @@ fn chosen(object: &[u8], asked: Option<&str>) -> Result<String, String> {
     }
 }
 
-const NO_TC: &str = "`tc filter show` fails; install tc (apt-get install iproute2)";
-
 /// What shows the filters at the ingress of an interface.
 fn filters(interface: &str) -> Vec<String> {
     owned(&["tc", "filter", "show", "dev", interface, "ingress"])
@@ -190,6 +189,7 @@ impl LinuxTc {
             hook: Hook::TcIngress,
             ports: place.receiving(direction),
             by_level,
+            tool: Some(Tool::Tc),
             shown: |port| Look::Command(filters(port)),
             number_in: program_of,
             setting: |port| format!("the tc program of {port}"),
@@ -216,26 +216,26 @@ impl Mechanism for LinuxTc {
             self.ports()
                 .filter(|_| is_set)
                 .find_map(|port| match answers.get(&filters(port)) {
-                    None => Some(NO_TC.to_owned()),
+                    None => Some("`tc filter show` fails".to_owned()),
                     Some("") => None,
                     Some(_) => Some(has_filters(port)),
                 });
-        Ok(match in_the_way {
-            None => self.0.lacking(variant, answers)?,
-            in_the_way => in_the_way,
-        })
+        Ok(self.0.lacking(variant, answers)?.or(in_the_way))
     }
 
     fn looks(&self) -> Vec<Question> {
         let questions = self
             .ports()
             .flat_map(|port| [filters(port), disciplines(port)]);
-        questions.map(Question::maybe).collect()
+        let questions = questions.map(Question::maybe);
+        questions.chain([Tool::Tc.question()]).collect()
     }
 
     fn keep(&mut self, answers: &Answers) -> Result<Vec<Step>, LabError> {
         let mut steps = Vec::new();
-        for port in self.ports() {
+        // Without it no program can be set.
+        let is_there = Tool::Tc.lacking(answers).is_none();
+        for port in self.ports().filter(|_| is_there) {
             if !answers.needed(&filters(port))?.is_empty() {
                 return Err(answers.wrong(has_filters(port)));
             }

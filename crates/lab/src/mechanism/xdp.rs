@@ -7,6 +7,7 @@ use super::by_level::ByLevel;
 use super::program::{Hook, HookPrograms, Program};
 use super::question::Look;
 use super::step::owned;
+use super::tools::Tool;
 use super::{DutPlace, bound};
 use crate::LabError;
 
@@ -44,6 +45,7 @@ pub(super) fn on_linux(lab: &Lab, direction: Direction, place: &DutPlace) -> Opt
         hook: Hook::Xdp,
         ports,
         by_level,
+        tool: (!place.is_namespace).then_some(Tool::Iproute2),
         shown: |port| Look::Link(port.to_owned()),
         number_in: program_of,
         setting: |port| format!("the XDP program on {port}"),

@@ -1,5 +1,6 @@
 //! A Linux DUT on its host: made ready, set to a variant, read back, and put back as it was.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -30,6 +31,7 @@ use crate::mechanism::file::cat;
 use crate::mechanism::question::Answers;
 use crate::mechanism::settings::Settings;
 use crate::mechanism::step::{Step, owned};
+use crate::mechanism::tools::{Tool, tools_needed};
 use crate::mechanism::{self, DutPlace};
 use crate::profiler::ProfileSlice;
 
@@ -37,9 +39,17 @@ use crate::profiler::ProfileSlice;
 pub(in crate::hosts) const BALANCER: [&str; 3] =
     ["sh", "-c", "grep -hsx irqbalance /proc/[0-9]*/comm || :"];
 
+/// Counts the CPUs that may be there, as `nproc --all` does, which not every host has.
+const PROCESSORS: [&str; 3] = [
+    "sh",
+    "-c",
+    "ls -d /sys/devices/system/cpu/cpu[0-9]* | wc -l",
+];
+
 /// A Linux DUT on its host.
-#[derive(Default)]
 struct LinuxDut {
+    /// The programs that it lacks.
+    missing: BTreeSet<Tool>,
     attachments: Attachments,
     /// Where fwdlab's own is, once it is there.
     program: Option<String>,
@@ -57,11 +67,52 @@ pub(in crate::hosts) fn open_dut(
     let mechanisms = mechanism::on_linux(resolved, &DutPlace::on_host(of))?;
     let settings = Settings::new(resolved, mechanisms);
     let host = OnHost::new(connection, of, resolved, boot(connection)?.id);
-    let dut = Dut::new(host, Box::new(LinuxDut::default()), settings)?;
+    let missing = missing_tools(connection)?;
+    let mut needs = tools_needed(resolved).into_iter();
+    // A variant whose factor needs one is not measured.
+    let lacking = needs.find(|need| !need.is_of_a_factor && missing.contains(&need.tool));
+    if let Some(need) = lacking {
+        return Err(connection.wrong(need.missing()));
+    }
+    let system = LinuxDut {
+        missing,
+        attachments: Attachments::default(),
+        program: None,
+    };
+    let dut = Dut::new(host, Box::new(system), settings)?;
     if mechanism::xdp::is_bound(&resolved.lab) {
         await_no_forwarder(connection, of)?;
     }
     Ok(dut)
+}
+
+/// The programs that a host lacks.
+///
+/// # Errors
+/// `Host` where neither `ip` nor anything else sets a neighbour there, and those of the connection.
+fn missing_tools(connection: &Connection) -> Result<BTreeSet<Tool>, LabError> {
+    let ip = owned(&["sh", "-c", "ip 2>&1 || :"]);
+    let arp = owned(&["sh", "-c", "command -v arp"]);
+    let mut questions = Tool::ALL.map(Tool::probe).to_vec();
+    questions.extend([ip.clone(), arp.clone()]);
+    let answers = connection.ask(questions)?;
+    let is_missing = |tool: &Tool| answers.get(&tool.probe()).is_none();
+    let missing: BTreeSet<Tool> = Tool::ALL.into_iter().filter(is_missing).collect();
+    let remedy = Tool::Iproute2.remedy();
+    if !missing.contains(&Tool::Iproute2) {
+        return Ok(missing);
+    }
+    if !answers.needed(&ip)?.contains("BusyBox") {
+        return Err(connection.wrong(format!(
+            "its `ip` is neither iproute2's nor BusyBox's; {remedy}"
+        )));
+    }
+    if answers.get(&arp).is_none() {
+        return Err(connection.wrong(format!(
+            "its `ip` is BusyBox's, which sets no neighbour, and it has no `arp`; {remedy}"
+        )));
+    }
+    Ok(missing)
 }
 
 /// What lists the counters of the ports' drivers, where any of them count.
@@ -104,7 +155,7 @@ impl DutSystem for LinuxDut {
     }
 
     fn boot_and_facts(&self, host: &OnHost) -> Result<(Option<BootId>, Facts), LabError> {
-        let mut facts = facts(&host.connection, host.ports())?;
+        let mut facts = facts(&host.connection, host.ports(), &self.missing)?;
         let boot = facts.remove(BOOT_ID).map(BootId::Named);
         Ok((boot, facts))
     }
@@ -114,7 +165,7 @@ impl DutSystem for LinuxDut {
     }
 
     fn environment(&self, host: &OnHost) -> Result<Environment, LabError> {
-        let processors = owned(&["nproc", "--all"]);
+        let processors = owned(&PROCESSORS);
         let nft = owned(&["nft", "--version"]);
         let balancer = owned(&BALANCER);
         let mut questions = vec![processors.clone(), nft.clone(), balancer.clone()];
@@ -127,6 +178,13 @@ impl DutSystem for LinuxDut {
             text.filter(|text| !text.is_empty())
         };
         let mut environment = environment_by(read, cpus, nft);
+        if !self.missing.is_empty() {
+            let unread = self.missing.iter();
+            let unread = unread.map(|tool| format!("{} (no {})", tool.facts(), tool.name()));
+            let unread = unread.collect::<Vec<_>>().join("; ");
+            let facts = &mut environment.facts;
+            facts.insert("facts that are not compared".to_owned(), unread);
+        }
         if answers
             .get(&balancer)
             .is_some_and(|found| !found.is_empty())
@@ -206,6 +264,7 @@ impl DutSystem for LinuxDut {
             families,
             generator,
             sink,
+            is_of_busybox: self.missing.contains(&Tool::Iproute2),
         };
         let mut questions = set_up.questions();
         questions.extend(looks);

@@ -9,6 +9,7 @@ use crate::hosts::facts::Facts;
 use crate::hosts::ssh::Connection;
 use crate::mechanism::routes::{self, PROTOCOL as ROUTES};
 use crate::mechanism::step::{owned, words_of};
+use crate::mechanism::tools::Tool;
 
 /// Which boot a host is in: no fact of how it forwards, but another one is another host.
 pub(super) const BOOT_ID: &str = "boot id";
@@ -67,6 +68,9 @@ const TC_FILTERS: &str = r#"
 tc filter show dev "$1" ingress 2>/dev/null | sed 's/ id [0-9]*//'
 "#;
 
+const SYSCTL: &str = "sysctl";
+const FIND_SYSCTLS: &str = "find /proc/sys -type f -perm /222 -print0 | xargs -0 grep -Hs '' || :";
+
 /// How the output of a command is read.
 enum Form {
     /// All of it is one fact of this name.
@@ -86,13 +90,20 @@ enum Form {
     Link(String),
 }
 
-/// Reads all facts of a DUT with these two interfaces.
+/// Reads all facts of a DUT with these two interfaces, which may lack programs.
 ///
 /// # Errors
-/// Those of the connection; what a host has no program for is no fact of it.
-pub(super) fn facts(dut: &Connection, interfaces: [&str; 2]) -> Result<Facts, LabError> {
-    let (forms, commands): (Vec<Form>, Vec<Vec<String>>) =
-        questions(interfaces).into_iter().unzip();
+/// `Host` where it lists no settings of its kernel, and those of the connection; what a host has no program for is no fact
+/// of it.
+pub(super) fn facts(
+    dut: &Connection,
+    interfaces: [&str; 2],
+    missing: &BTreeSet<Tool>,
+) -> Result<Facts, LabError> {
+    let mut questions = questions(interfaces);
+    // A script that ends well without its program, or BusyBox's, would tell an empty fact.
+    questions.retain(|(_, words)| !tool_of(words).is_some_and(|tool| missing.contains(&tool)));
+    let (forms, commands): (Vec<Form>, Vec<Vec<String>>) = questions.into_iter().unzip();
     let mut facts = Facts::new();
     for (form, text) in forms.into_iter().zip(dut.run_all(&commands)?) {
         let Some(text) = text else { continue };
@@ -109,12 +120,24 @@ pub(super) fn facts(dut: &Connection, interfaces: [&str; 2]) -> Result<Facts, La
                 let lines = lines.into_iter().collect::<Vec<_>>().join("\n");
                 facts.insert(name.to_owned(), lines.trim().to_owned());
             }
-            Form::Files { what, folder } => add_files(&mut facts, what, folder, &text),
+            Form::Files { what, folder } => {
+                let count = facts.len();
+                add_files(&mut facts, what, folder, &text);
+                // BusyBox's programs may be built without what they are asked with.
+                if what == SYSCTL && facts.len() == count {
+                    return Err(dut.wrong(format!(
+                        "`{FIND_SYSCTLS}` lists nothing; install a find that knows -perm and -print0, and an xargs that knows -0 (findutils)"
+                    )));
+                }
+            }
             Form::Listed(what) => add_listed(&mut facts, &what, &text),
             Form::Link(interface) => {
                 let (link, program) = link_and_program(&without_numbers(&text));
                 facts.insert(format!("link {interface}"), link);
-                facts.insert(format!("XDP program {interface}"), program);
+                // BusyBox's ip shows none.
+                if !missing.contains(&Tool::Iproute2) {
+                    facts.insert(format!("XDP program {interface}"), program);
+                }
             }
             Form::Names(name) => {
                 let names = text.lines().filter_map(|line| line.split(' ').next());
@@ -125,6 +148,16 @@ pub(super) fn facts(dut: &Connection, interfaces: [&str; 2]) -> Result<Facts, La
         }
     }
     Ok(facts)
+}
+
+/// The program without which a command tells nothing.
+fn tool_of(words: &[String]) -> Option<Tool> {
+    match (&*words[0], words.get(2).map(String::as_str)) {
+        ("ethtool", _) | (_, Some(RECEIVE_HASH)) => Some(Tool::Ethtool),
+        ("nft", _) => Some(Tool::Nft),
+        (_, Some(TC_FILTERS)) => Some(Tool::Tc),
+        _ => None,
+    }
 }
 
 /// What is asked, and how the answer is read.
@@ -138,10 +171,10 @@ fn questions(interfaces: [&str; 2]) -> Vec<(Form, Vec<String>)> {
         // What can be written is a setting; the rest is status. Some can never be read, and then grep fails.
         (
             Form::Files {
-                what: "sysctl",
+                what: SYSCTL,
                 folder: "/proc/sys/",
             },
-            script("find /proc/sys -type f -perm /222 -exec grep -Hs '' {} + || :"),
+            script(FIND_SYSCTLS),
         ),
         (
             Form::Files {
@@ -149,7 +182,7 @@ fn questions(interfaces: [&str; 2]) -> Vec<(Form, Vec<String>)> {
                 folder: "/sys/module/",
             },
             script(
-                "find /sys/module -path '*/parameters/*' -type f -perm /222 -exec grep -Hs '' {} + || :",
+                "find /sys/module -path '*/parameters/*' -type f -perm /222 -print0 | xargs -0 grep -Hs '' || :",
             ),
         ),
         (Form::Names("modules"), words_of("cat /proc/modules")),
@@ -357,6 +390,48 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn applets_of_busybox_tell_the_same_facts() {
+        testkit::require_tool!("busybox", "ip");
+        let folder = tempfile::tempdir().unwrap();
+        testkit::install_applets(folder.path());
+        let asked = questions(["lo", "no-such"]);
+        let asked = asked.iter().filter(|(_, words)| tool_of(words).is_none());
+        let mut count = 0;
+        for (form, words) in asked {
+            let facts = |path: &std::ffi::OsStr| {
+                let mut command = std::process::Command::new(&words[0]);
+                let output = command.args(&words[1..]).env("PATH", path).output();
+                let output = output.unwrap();
+                let text = String::from_utf8_lossy(&output.stdout).into_owned();
+                // Values may change meanwhile.
+                let mut facts = Facts::new();
+                if let Form::Files { what, folder } = form {
+                    add_files(&mut facts, what, folder, &text);
+                }
+                let names = facts.into_keys().collect::<BTreeSet<String>>();
+                (output.status.success(), text.lines().count() > 0, names)
+            };
+            let usual = facts(&std::env::var_os("PATH").unwrap());
+            assert_eq!(facts(folder.path().as_os_str()), usual, "{words:?}");
+            count += usual.2.len();
+        }
+        assert!(count > 100, "{count}");
+    }
+
+    #[test]
+    fn what_a_program_alone_tells_is_not_asked_without_it() {
+        let of = |tool| {
+            let questions = questions(["eth1", "eth2"]).into_iter();
+            questions.filter(move |(_, words)| tool_of(words) == Some(tool))
+        };
+        // Eight lists, and a script, of each port.
+        assert_eq!(of(Tool::Ethtool).count(), 2 * 9);
+        assert_eq!(of(Tool::Nft).count(), 1);
+        assert_eq!(of(Tool::Tc).count(), 2);
+        assert_eq!(of(Tool::Iproute2).count(), 0);
     }
 
     #[test]

@@ -20,8 +20,12 @@ const INTERFACES: [&str; 3] = [
      grep -s '^DEVTYPE=' \"$path/uevent\"; \
      for other in \"$path\"/upper_* \"$path\"/lower_*; do [ -e \"$other\" ] && echo \"${other##*/}\"; done; done; :",
 ];
-/// Lists the ends of virtual cables, which are ports without a device.
-const VIRTUAL: [&str; 6] = ["ip", "-o", "link", "show", "type", "veth"];
+/// Lists the ends of virtual cables, which are ports without a device. BusyBox knows no types, and lists all.
+const VIRTUAL: [&str; 3] = [
+    "sh",
+    "-c",
+    "ip -o link show type veth 2>/dev/null || ip -o link show",
+];
 const ONLINE: [&str; 2] = ["cat", "/sys/devices/system/cpu/online"];
 /// Names the interfaces given that have a link.
 const LINKED: &str = "for port; do carrier=$(cat \"/sys/class/net/$port/carrier\" 2>/dev/null) && \
@@ -61,7 +65,8 @@ fn read(text: &str, virtual_ends: &str, online: &str) -> Vec<Port> {
     // `4: veth0@if9: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 ...`
     let ends = virtual_ends.lines().filter_map(|line| {
         let (_, name) = line.split_once(": ")?;
-        name.split(['@', ':']).next()
+        let (name, other) = name.split(':').next()?.split_once('@')?;
+        (other != "NONE").then_some(name)
     });
     let ends: BTreeSet<&str> = ends.collect();
     let mut ports = Vec::new();
@@ -116,10 +121,10 @@ mod tests {
                     = veth0\naddress 52:54:00:00:00:03\ntype 1\nflags 0x1003\ncarrier 0\n\
                     = br0\naddress 52:54:00:00:00:01\ntype 1\nflags 0x1003\nDEVTYPE=bridge\nlower_eth0\n\
                     = tap0\naddress 52:54:00:00:00:05\ntype 1\ntun_flags 0x1002\n\
-                    = dummy0\naddress 52:54:00:00:00:06\ntype 1\n\
+                    = gretap0\naddress 00:00:00:00:00:00\ntype 1\n= dummy0\naddress 52:54:00:00:00:06\ntype 1\n\
                     = eth0.10\naddress 52:54:00:00:00:01\ntype 1\nDEVTYPE=vlan\nlower_eth0\n";
-        let ends =
-            "4: veth0@if9: <BROADCAST,MULTICAST,UP> mtu 1500 qdisc noqueue state LOWERLAYERDOWN\n";
+        let ends = "3: eth1: <BROADCAST> mtu 1500\n8: gretap0@NONE: <BROADCAST> mtu 1462\n\
+            4: veth0@if9: <BROADCAST,MULTICAST,UP> mtu 1500 qdisc noqueue state LOWERLAYERDOWN\n";
         let ports = read(text, ends, "0-15");
         let names: Vec<&str> = ports.iter().map(|port| &*port.name).collect();
         assert_eq!(names, ["eth0", "eth1", "veth0"]);

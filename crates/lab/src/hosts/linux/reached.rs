@@ -1,7 +1,7 @@
-//! How a Linux host is reached, as iproute2, `/sys` and `/proc` tell.
+//! How a Linux host is reached, as `ip`, `/sys` and `/proc` tell.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fwdlab_traffic::{Network, Route, SSH_PORT, TcpConnection, established, ssh_connection};
 
@@ -9,6 +9,7 @@ use crate::LabError;
 use crate::hosts::reached::{Destinations, SESSION, any};
 use crate::hosts::ssh::Connection;
 use crate::mechanism::step::owned;
+use crate::mechanism::tools::Tool;
 
 /// Lists which device is below which: `/sys/class/net/eth0.10/lower_eth0`.
 const STACKED: [&str; 3] = [
@@ -40,7 +41,7 @@ const LOOKUP: &str =
     "ip -o route get fibmatch \"$@\" || ip -o route get \"$@\" || ip -o route get \"$1\"";
 
 /// Types of routes that hand frames to no device, as `ip route` puts them in front.
-const NOT_UNICAST: [&str; 9] = [
+const NOT_UNICAST: [&str; 11] = [
     "local",
     "broadcast",
     "multicast",
@@ -50,6 +51,8 @@ const NOT_UNICAST: [&str; 9] = [
     "prohibit",
     "throw",
     "nat",
+    "none",
+    "xresolve",
 ];
 
 /// A route that hands frames to devices, as `ip route` lists it.
@@ -58,7 +61,21 @@ struct Listed<'a> {
     route: Route,
     devices: Vec<&'a str>,
     next_hop: Option<&'a str>,
+    has_gateway: bool,
+    /// Whether the kernel made it for an address, where that is told.
     is_connected: bool,
+}
+
+impl Listed<'_> {
+    /// Whether it leads by a device to the network of an address of the device: BusyBox does not tell who made a route.
+    fn is_to(&self, own_networks: &BTreeSet<(&str, (IpAddr, u8))>) -> bool {
+        let is_own = |device: &&str| own_networks.contains(&(*device, self.route.destination));
+        let is_default = self.route.destination.1 == 0;
+        !is_default
+            && !self.has_gateway
+            && !self.devices.is_empty()
+            && self.devices.iter().all(is_own)
+    }
 }
 
 /// How a host is reached.
@@ -79,6 +96,7 @@ pub(in crate::hosts) fn network(connection: &Connection) -> Result<Network, LabE
         ]
         .map(owned),
     );
+    questions.push(Tool::Iproute2.probe());
     let answers = connection.ask(questions)?;
     let needed = |words: &[&str]| answers.needed(&owned(words));
     let asked = |words: &[&str]| answers.get(&owned(words)).unwrap_or_default();
@@ -88,12 +106,23 @@ pub(in crate::hosts) fn network(connection: &Connection) -> Result<Network, LabE
         network.add_stacked(upper, lower);
     }
     let next_hops = next_hops(asked(&NEXT_HOPS));
+    let says_who_made_it = answers.get(&Tool::Iproute2.probe()).is_some();
+    let own_networks = own_networks(needed(&ADDRESSES)?);
+    let is_connected = |listed: &Listed<'_>| match says_who_made_it {
+        true => listed.is_connected,
+        false => listed.is_to(&own_networks),
+    };
     for (words, is_inet6) in ROUTES.iter().zip([false, true]) {
-        for listed in routes(needed(words)?, is_inet6) {
-            if listed.is_connected {
-                continue;
-            }
-            for device in devices(&listed, &next_hops) {
+        let routes = all_routes(needed(words)?, is_inet6, &next_hops);
+        let routes = routes.map_err(|line| {
+            answers.wrong(format!(
+                "its `ip route` lists {line:?}, and does not tell by which device that route leads, so that nobody knows \
+                 whether the host is reached by its ports; {}",
+                Tool::Iproute2.remedy()
+            ))
+        })?;
+        for (listed, devices) in routes {
+            for device in devices.into_iter().filter(|_| !is_connected(&listed)) {
                 network.add_route(device, listed.route.clone());
             }
         }
@@ -144,6 +173,31 @@ fn stacked<'a>(paths: &'a str, vrfs: &str) -> Vec<(&'a str, &'a str)> {
     pairs.collect()
 }
 
+/// The routes of `ip -o route` that hand frames to devices, with these; or a line of which that is not understood.
+///
+/// BusyBox leaves out the next hops of a route that has several (networking/libiproute/iproute.c, `print_route`).
+fn all_routes<'a>(
+    text: &'a str,
+    is_inet6: bool,
+    next_hops: &BTreeMap<&str, Vec<&'a str>>,
+) -> Result<Vec<(Listed<'a>, Vec<&'a str>)>, &'a str> {
+    let mut routes = Vec::new();
+    for line in text.lines() {
+        if words_of(line).is_empty() || is_of_no_device(line) {
+            continue;
+        }
+        let listed = listed(line, is_inet6).ok_or(line)?;
+        let devices = devices(&listed, next_hops);
+        // A next hop without a device drops frames.
+        let is_told = listed.next_hop.is_some_and(|id| next_hops.contains_key(id));
+        if devices.is_empty() && !is_told {
+            return Err(line);
+        }
+        routes.push((listed, devices));
+    }
+    Ok(routes)
+}
+
 /// The routes of `ip -o route` that hand frames to devices, or to next hops with numbers of their own.
 fn routes(text: &str, is_inet6: bool) -> Vec<Listed<'_>> {
     text.lines()
@@ -151,16 +205,25 @@ fn routes(text: &str, is_inet6: bool) -> Vec<Listed<'_>> {
         .collect()
 }
 
-fn listed(line: &str, is_inet6: bool) -> Option<Listed<'_>> {
+fn words_of(line: &str) -> Vec<&str> {
     // The end of a line within a route is a backslash.
     let is_blank = |letter: char| letter.is_whitespace() || letter == '\\';
-    let words: Vec<&str> = line
-        .split(is_blank)
-        .filter(|word| !word.is_empty())
-        .collect();
+    let words = line.split(is_blank);
+    words.filter(|word| !word.is_empty()).collect()
+}
+
+fn is_of_no_device(line: &str) -> bool {
+    let words = words_of(line);
+    words.first().is_some_and(|kind| NOT_UNICAST.contains(kind))
+}
+
+fn listed(line: &str, is_inet6: bool) -> Option<Listed<'_>> {
+    if is_of_no_device(line) {
+        return None;
+    }
+    let words = words_of(line);
     let words = match words.as_slice() {
         ["unicast", words @ ..] => words,
-        [kind, ..] if NOT_UNICAST.contains(kind) => return None,
         words => words,
     };
     let destination = destination(words.first()?, is_inet6)?;
@@ -178,6 +241,7 @@ fn listed(line: &str, is_inet6: bool) -> Option<Listed<'_>> {
         },
         devices: behind("dev").collect(),
         next_hop: behind("nhid").next(),
+        has_gateway: behind("via").next().is_some(),
         is_connected: behind("proto").any(|by| by == "kernel") && destination.1 > 0,
     })
 }
@@ -246,6 +310,34 @@ pub(super) fn addresses(text: &str) -> Vec<(String, IpAddr)> {
     addresses.collect()
 }
 
+/// The networks of the addresses of `ip -o address`, each with its interface.
+fn own_networks(text: &str) -> BTreeSet<(&str, (IpAddr, u8))> {
+    let networks = text.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, device, "inet" | "inet6", address, ..] = words.as_slice() else {
+            return None;
+        };
+        let (address, length) = destination(address, false)?;
+        Some((*device, (first_of(address, length), length)))
+    });
+    networks.collect()
+}
+
+/// The first address of the network of an address.
+fn first_of(address: IpAddr, length: u8) -> IpAddr {
+    let length = u32::from(length);
+    match address {
+        IpAddr::V4(address) => {
+            let network = u32::MAX.checked_shl(32 - length).unwrap_or(0);
+            Ipv4Addr::from_bits(address.to_bits() & network).into()
+        }
+        IpAddr::V6(address) => {
+            let network = u128::MAX.checked_shl(128 - length).unwrap_or(0);
+            Ipv6Addr::from_bits(address.to_bits() & network).into()
+        }
+    }
+}
+
 /// The connections that a server of ssh holds, and those at ssh's port or at this session's.
 fn clients(tcp: &str, servers: &str, session: &str) -> Result<Vec<TcpConnection>, String> {
     // `lrwx------ 1 root root 64 Nov 26 18:00 4 -> socket:[24590]`
@@ -292,21 +384,36 @@ blackhole 10.1.0.0/16
             destination: (address(network), length),
             table: table.map(Into::into),
         };
-        let read = |route, devices: &[&'static str], next_hop, is_connected| Listed {
+        let read = |route,
+                    devices: &[&'static str],
+                    next_hop,
+                    [has_gateway, is_connected]: [bool; 2]| Listed {
             route,
             devices: devices.to_vec(),
             next_hop,
+            has_gateway,
             is_connected,
         };
+        let (neither, by_gateway, connected) = ([false; 2], [true, false], [false, true]);
         assert_eq!(
             routes(INET, false),
             [
-                read(route("0.0.0.0", 0, None), &["eth0"], None, false),
-                read(route("0.0.0.0", 1, None), &["tun0"], None, false),
-                read(route("10.0.0.0", 8, None), &["eth0", "eth1"], None, false),
-                read(route("0.0.0.0", 0, Some("mgmt")), &[], Some("12"), false),
-                read(route("192.0.2.0", 24, None), &["eth0"], None, true),
-                read(route("192.0.2.9", 32, Some("100")), &["eth2"], None, false),
+                read(route("0.0.0.0", 0, None), &["eth0"], None, by_gateway),
+                read(route("0.0.0.0", 1, None), &["tun0"], None, neither),
+                read(
+                    route("10.0.0.0", 8, None),
+                    &["eth0", "eth1"],
+                    None,
+                    by_gateway
+                ),
+                read(route("0.0.0.0", 0, Some("mgmt")), &[], Some("12"), neither),
+                read(route("192.0.2.0", 24, None), &["eth0"], None, connected),
+                read(
+                    route("192.0.2.9", 32, Some("100")),
+                    &["eth2"],
+                    None,
+                    neither
+                ),
             ]
         );
         let inet6 = "default via fe80::1 dev eth0 proto ra metric 1024 expires 1798sec hoplimit 64 pref medium\n";
@@ -323,6 +430,50 @@ blackhole 10.1.0.0/16
         assert_eq!(through("default nhid 12 proto static"), ["eth0", "eth1"]);
         assert_eq!(through("default nhid 10 via 192.0.2.2 dev eth5"), ["eth5"]);
         assert!(through("default nhid 13").is_empty());
+    }
+
+    #[test]
+    fn a_route_whose_devices_are_not_told_is_named() {
+        let known = next_hops("id 10 via 192.0.2.2 dev eth0\nid 13 blackhole\n");
+        let all = |text: &'static str| all_routes(text, false, &known).map(|routes| routes.len());
+        assert_eq!(all(INET), Err("default nhid 12 table mgmt proto static"));
+        let known_alone = "default nhid 13\n10.0.0.0/8 nhid 10\n\nnone 192.0.2.1\n";
+        assert_eq!(all(known_alone), Ok(2));
+        // BusyBox 1.35 of a route through two next hops; and what nobody knows.
+        for line in [
+            "default ",
+            "10.9.0.0/16 ",
+            "10.0.0.0/33 dev eth0",
+            "word dev eth0",
+        ] {
+            assert_eq!(all(line), Err(line));
+        }
+    }
+
+    // BusyBox, networking/libiproute/iproute.c, `print_route`: "Todo: parse & show proto kernel here".
+    #[test]
+    fn a_route_of_busybox_is_connected_where_an_address_of_its_device_has_its_network() {
+        let addresses = "2: eth2    inet 10.1.0.1/24 scope global eth2\\       valid_lft forever\n\
+                         2: eth2    inet6 fe80::451:6eff:fe25:bdf3/64 scope link \n\
+                         5: tun0    inet 10.8.0.1 peer 10.8.0.2/32 scope global tun0\n\
+                         6: all0    inet 10.9.0.1/0 scope global all0\n";
+        let own = own_networks(addresses);
+        let is_connected = |line, is_inet6| listed(line, is_inet6).unwrap().is_to(&own);
+        assert!(is_connected(
+            "10.1.0.0/24 dev eth2 scope link  src 10.1.0.1 ",
+            false
+        ));
+        assert!(is_connected("fe80::/64 dev eth2  metric 256 ", true));
+        for line in [
+            "10.1.0.0/24 via 10.1.0.9 dev eth2 ",
+            "10.1.0.0/24 dev eth3 scope link ",
+            "10.1.0.0/16 dev eth2 scope link ",
+            "0.0.0.0/1 dev tun0 scope link ",
+            "default via 10.1.0.2 dev eth2 ",
+            "10.1.0.0/24 nhid 12",
+        ] {
+            assert!(!is_connected(line, false), "{line}");
+        }
     }
 
     #[test]
@@ -375,6 +526,7 @@ blackhole 10.1.0.0/16
             text in "((default|dev|nhid|group|id|via|table|lower_|/sys/class/net/|->|socket:\\[|[a-z0-9./:]{0,9})[ \\\\\n]|\\PC){0,40}"
         ) {
             let _ = (routes(&text, true), next_hops(&text), stacked(&text, &text));
+            let _ = (all_routes(&text, true, &next_hops(&text)), own_networks(&text));
             let _ = (addresses(&text), clients("", &text, &text));
         }
 

@@ -30,6 +30,11 @@ const RECEIVE_OFFLOADS: [&str; 3] = [
      ethtool -k \"$port\" 2>/dev/null | grep -q '^large-receive-offload: on$' && echo \"$port\"; done; :",
 ];
 
+/// Deletes a route, unless it is gone already, with its device perhaps. BusyBox's `ip route flush` takes those of others too:
+/// it ignores `proto` (networking/libiproute/iproute.c, `iproute_list_or_flush`), as its `delete` does not.
+const DELETE: &str = "said=$(LC_ALL=C ip \"$@\" 2>&1) || case $said in \
+                      *'No such process'*|*'find device'*) ;; *) echo \"$said\" >&2; exit 1 ;; esac";
+
 const INET6_FORWARDING: &str = "net.ipv6.conf.all.forwarding";
 
 /// Lists settings of all interfaces, as path, colon and value.
@@ -49,6 +54,8 @@ pub(super) struct SetUp<'a> {
     pub(super) families: &'a [AddressFamily],
     pub(super) generator: &'a Station,
     pub(super) sink: &'a Station,
+    /// Whether its `ip` is BusyBox's.
+    pub(super) is_of_busybox: bool,
 }
 
 impl SetUp<'_> {
@@ -241,26 +248,32 @@ impl SetUp<'_> {
                 all.extend(["dev", interface, "nud", "permanent"]);
                 Errand::of(&all)
             };
+            let set_neighbour = if self.is_of_busybox {
+                Errand::of(&["arp", "-i", interface, "-s", &neighbour, mac])
+            } else {
+                of_neighbour(&["replace", &neighbour, "lladdr", mac])
+            };
             steps.push(Step::change(
                 format!("neighbour {neighbour} of {interface}"),
                 of_neighbour(&["flush", "to", &neighbour]),
-                vec![of_neighbour(&["replace", &neighbour, "lladdr", mac])],
+                vec![set_neighbour],
             ));
-            let of_route = |words: &[&str]| {
-                let mut all = vec!["ip", option, "route"];
-                all.extend(words);
-                all.extend(["proto", ROUTE_PROTOCOL]);
-                Errand::of(&all)
-            };
-            let flush = of_route(&["flush", &network]);
+            let route = [
+                &network,
+                "via",
+                &neighbour,
+                "dev",
+                interface,
+                "proto",
+                ROUTE_PROTOCOL,
+            ];
+            let of_route = |words: &[&str]| Errand::of(&[words, &route].concat());
+            let delete = of_route(&["sh", "-c", DELETE, "sh", option, "route", "delete"]);
             steps.push(Step::change(
                 format!("route to {network}"),
-                flush.clone(),
-                // Flushed first, so that it may be done twice: a route of the owner's own is no reason to have none of ours.
-                vec![
-                    flush,
-                    of_route(&["add", &network, "via", &neighbour, "dev", interface]),
-                ],
+                delete.clone(),
+                // Deleted first, so that it may be done twice: a route of the owner's own is no reason to have none of ours.
+                vec![delete, of_route(&["ip", option, "route", "add"])],
             ));
         }
         Ok(())

@@ -152,17 +152,23 @@ cpu1 50 0 55 490 0 0 5 0 0 0
             settle: Duration::from_millis(1),
             length: Duration::from_millis(30),
         };
+        testkit::require_tool!("busybox");
+        let folder = tempfile::tempdir().unwrap();
+        testkit::install_applets(folder.path());
         let words = words(["lo", "lo"], window, 0);
-        let output = std::process::Command::new(&words[0])
-            .args(&words[1..])
-            .output()
-            .unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        let looks = text
-            .strip_prefix("ready\n")
-            .unwrap_or_else(|| panic!("{text:?}"));
-        let watch = watched(looks).unwrap_or_else(|| panic!("{text:?}"));
-        assert!(!watch.cpus.is_empty());
+        for path in [std::env::var_os("PATH").unwrap(), folder.path().into()] {
+            let output = std::process::Command::new(&words[0])
+                .args(&words[1..])
+                .env("PATH", path)
+                .output()
+                .unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            let looks = text
+                .strip_prefix("ready\n")
+                .unwrap_or_else(|| panic!("{text:?}"));
+            let watch = watched(looks).unwrap_or_else(|| panic!("{text:?}"));
+            assert!(!watch.cpus.is_empty());
+        }
     }
 
     proptest! {
