@@ -13,3 +13,4 @@ mod freebsd;
 mod generators;
 mod linux;
 mod paths;
+mod seeds;
