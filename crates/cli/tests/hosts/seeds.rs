@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::freebsd::{loader_configuration, start, written};
-use crate::rig::{Rig, assert_as_before};
+use crate::rig::{BLOCKS, Rig, assert_as_before};
 use crate::shared::{self, REPOSITORY, block_records, invalid_reasons, records, trial_records};
 use testkit::{Host, text};
 
@@ -18,6 +18,8 @@ struct Seed {
     lab: &'static str,
     /// The driver of its ports.
     card: &'static str,
+    /// Whether every trial is a boot.
+    boots: bool,
     /// Folders with kernels.
     kernels: &'static [&'static str],
     /// In what the variants of a block differ.
@@ -31,6 +33,7 @@ const SEEDS: [Seed; 5] = [
         experiment: "hyperthreading",
         lab: "aoostar-x710",
         card: "ixl",
+        boots: true,
         kernels: &[],
         differing: &[
             "kenv dev.ixl.0.iflib.use_logical_cores",
@@ -53,6 +56,7 @@ const SEEDS: [Seed; 5] = [
         experiment: "tx_reclaim_thresh",
         lab: "atom-c2758-82599",
         card: "ix",
+        boots: true,
         kernels: &[],
         differing: &[
             "kenv dev.ix.0.iflib.simple_tx",
@@ -73,6 +77,7 @@ const SEEDS: [Seed; 5] = [
         experiment: "simple_tx-prefetch",
         lab: "atom-c2758-82599",
         card: "ix",
+        boots: true,
         kernels: &[],
         differing: &[
             "kenv dev.ix.0.iflib.disable_prefetch",
@@ -94,6 +99,7 @@ const SEEDS: [Seed; 5] = [
         experiment: "harvest-mask",
         lab: "aoostar-x710",
         card: "ixl",
+        boots: false,
         kernels: &[],
         differing: &["sysctl kern.random.harvest.mask"],
         settings: &["net.inet.ip.redirect=0", "net.inet6.ip6.redirect=0"],
@@ -102,6 +108,7 @@ const SEEDS: [Seed; 5] = [
         experiment: "l2-prepend",
         lab: "atom-c2758-t540",
         card: "cxl",
+        boots: true,
         kernels: &["n277567", "n277567D33658"],
         differing: &["kernel", "sysctl kern.random.harvest.mask"],
         settings: &["net.inet.ip.redirect=0", "kern.random.harvest.mask=351"],
@@ -109,7 +116,7 @@ const SEEDS: [Seed; 5] = [
 ];
 
 /// What stands in the rig's files in place of what is shipped: the hosts, a load that a namespace forwards, and slices that
-/// are short. A run is asked to end in its first block.
+/// are short. A run that boots its DUT for every trial is asked to end in its first block.
 const REPLACED: [(&str, &str); 4] = [
     ("../../labs/router.toml", "hosts-lab.toml"),
     (
@@ -159,16 +166,25 @@ fn start_with(seed: &Seed) -> Rig {
 const STATE: &str = "sysctl -aeW; sysctl -aeT; kenv; ifconfig eth1; ifconfig eth2; arp -an; ndp -an; \
                      netstat -rn -f inet; netstat -rn -f inet6; sysctl -n kern.bootfile; ls /boot";
 
-/// Measures one block, and ends the run.
+/// Measures all variants.
 fn measure(seed: &Seed) {
     let rig = start_with(seed);
     let (before, state) = (rig.dut(), rig.ssh(Host::Dut, STATE));
     let _reboots = rig.lab.serve_reboots(Some(Duration::from_millis(100)));
-    let child = rig.begin("a block begins", || rig.sent_frames() > 100);
-    testkit::signal(child.id(), "-INT");
-    let output = shared::finish(child);
+    let output = if seed.boots {
+        let child = rig.begin("a block begins", || rig.sent_frames() > 100);
+        testkit::signal(child.id(), "-INT");
+        let output = shared::finish(child);
+        assert_eq!(output.status.code(), Some(130), "{}", text(&output));
+        output
+    } else {
+        let blocks = format!("blocks = {BLOCKS}\nconfidence_percent = 75\n");
+        rig.change("hosts.toml", "blocks = 8\n", &blocks);
+        let output = rig.run().output().unwrap();
+        rig.assert_measured(&output, BLOCKS);
+        output
+    };
     let said = text(&output);
-    assert_eq!(output.status.code(), Some(130), "{said}");
     assert_as_before(&rig, &before);
     assert_eq!(rig.ssh(Host::Dut, STATE), state, "{said}");
     let records = records(&rig.directory());
