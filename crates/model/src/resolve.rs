@@ -105,7 +105,7 @@ pub fn ruleset_source(
     )
 }
 
-/// Reads a lab file alone, without any experiment: its bindings are checked and left out.
+/// Reads a lab file alone, without any experiment: its bindings are checked, and left out but for tunables.
 ///
 /// The load regime is that of experiments which ask for none.
 ///
@@ -116,7 +116,12 @@ pub fn load_lab(path: &Path, read: Read<'_>) -> Result<(Lab, Load), Diagnostics>
     let file = open(path, read, None, &mut diagnostics)
         .and_then(|source| LabFile::parse(&source, &mut diagnostics));
     match file {
-        Some(file) if diagnostics.errors() == 0 => Ok((file.lab, file.load)),
+        Some(mut file) if diagnostics.errors() == 0 => {
+            let mechanisms = file.mechanisms.into_iter();
+            let bindings = mechanisms.filter_map(|(name, it)| Some((name, it?.bind_any_level()?)));
+            file.lab.bindings.extend(bindings);
+            Ok((file.lab, file.load))
+        }
         _ => Err(diagnostics),
     }
 }

@@ -275,6 +275,9 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
             "measure on bare metal, or rely on the intervals, which include this noise"
         } else if source.contains("load average") {
             "wait until it has ended and measure again: the intervals hold what of it differs from block to block"
+        } else if source.contains("tunables:") {
+            "prove in another way that it does something (a command with a check), or an effect of nothing may be one that was \
+             never there"
         } else {
             "remove it and measure again, or rely on the intervals, which include this noise"
         };

@@ -5,6 +5,12 @@ asked=${0##*/}${*:+ $*}
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 home=/run/testlab/disk/home
 boot=/run/freebsd
+# Its card: two ports of a driver of iflib's, but for cxl. One that the test does not name has units as the ports' names have.
+card=$(cat "$home/card" 2>/dev/null || echo eth)
+[ "$card" = eth ] && units='1 2' || units='0 1'
+# What its CPU counts cycles by: an Atom's events are those of lib/libpmc/pmu-events/arch/x86/silvermont, and that of the alias
+# `unhalted-cycles` (libpmc_pmu_util.c, pmu_intel_alias_table) is not there; pmu_amd_alias_table does not have that alias.
+[ "$card" = ixl ] && event=ls_not_halted_cyc || event=cpu_clk_unhalted.core_p
 # There it is one of nanobsd: with two slices, or partitions of a GPT, and what is kept of /etc. A stock one has neither
 # BSDRP's `upgrade` nor its `config`.
 nanobsd=$home/nanobsd
@@ -39,7 +45,9 @@ set_up() {
     done
 }
 interface_to() { ip route get "$1" | sed -n 's/.* dev \([^ ]*\).*/\1/p'; }
+has_begun=
 if mkdir "$boot" 2>/dev/null; then
+    has_begun=yes
     # The first program after a boot finds what the loader has read.
     echo "$(($(cat "$home/boots" 2>/dev/null || echo 0) + 1))" > "$home/boots"
     [ ! -e "$nanobsd" ] || boot_nanobsd
@@ -55,7 +63,49 @@ fi
 changes() { echo "$asked" >> "$home/changes"; }
 questions() { echo "$asked" >> "$home/questions"; }
 fail() { echo "${asked%% *}: $*" >&2; exit 1; }
-tunable() { sed -n "s/^$1=\"\(.*\)\"/\1/p" "$boot/kenv" | grep . ; }
+tunable() {
+    found=
+    while IFS= read -r line; do
+        case $line in "$1=\""*) found=${line#*=\"} ;; esac
+    done < "$boot/kenv"
+    [ "$found" ] && echo "${found%\"}"
+}
+# How many descriptors a ring has of which so many were asked for: sys/net/iflib.c, iflib_reset_qvalues, with the numbers of
+# sys/dev/ixgbe/ixgbe.h.
+ring() {
+    number=$(tunable "dev.$card.$1.iflib.$2" || echo 0)
+    [ "$number" != 0 ] || number=2048
+    [ "$number" -ge 64 ] || number=64
+    [ "$number" -le 4096 ] || number=4096
+    [ $((number & number - 1)) = 0 ] || number=2048
+    echo "$number"
+}
+# The same file, iflib_device_register; libexec/rc/rc.d/dmesg keeps it.
+if [ "$has_begun" ] && [ "$card" != cxl ]; then
+    mkdir -p /var/run
+    for unit in $units; do
+        echo "$card$unit: Using $(ring "$unit" override_ntxds) TX descriptors and $(ring "$unit" override_nrxds) RX descriptors"
+    done > /var/run/dmesg.boot
+fi
+# Sysctls that hold a value and nothing else: who can set them, the loader ("tunable"), sysctl(8), or both, and what they are by
+# themselves. sys/net/iflib.c, iflib_add_device_sysctl_pre and iflib_add_device_sysctl_post; disable_prefetch is of a patch.
+# sys/x86/x86/mp_x86.c; sys/netinet/ip_input.c; sys/netinet6/in6_proto.c.
+kind() {
+    how=
+    case $1 in
+        dev.cxl.*) ;;
+        "dev.$card".["$units"].iflib.*)
+            case ${1##*.} in
+                simple_tx | use_logical_cores | disable_prefetch) how='tunable 0' ;;
+                override_n[tr]xds | tx_abdicate | tx_reclaim_thresh) how='both 0' ;;
+            esac ;;
+        machdep.hyperthreading_allowed) how='tunable 1' ;;
+        machdep.hyperthreading_intr_allowed) how='tunable 0' ;;
+        net.inet.ip.redirect | net.inet6.ip6.redirect) how='sysctl 1' ;;
+    esac
+    [ "$how" ] || fail "unknown oid '$1'"
+}
+of_ports() { [ "$card" = cxl ] || for unit in $units; do for name; do echo "dev.$card.$unit.iflib.$name"; done; done; }
 value() {
     case $1 in
         kern.boottime)
@@ -65,10 +115,13 @@ value() {
         kern.conftxt) printf 'options\tINET\noptions\tINET6\nident\tGENERIC\n' ;;
         hw.ncpu) echo 8 ;;
         kern.smp.maxid) echo 7 ;;
-        hw.model) echo 'Intel(R) Atom(TM) CPU  C2758  @ 2.40GHz' ;;
+        # sys/kern/subr_bus.c, device_sysctl_init: a device has a domain where its bus tells one.
+        vm.ndomains) cat "$home/domains" 2>/dev/null || echo 1 ;;
+        dev.eth.2.%domain) [ -e "$home/domains" ] || fail "unknown oid '$1'"; echo 1 ;;
+        hw.model)
+            [ "$card" = ixl ] && echo 'AMD Ryzen 7 PRO 8845HS' || echo 'Intel(R) Atom(TM) CPU  C2758  @ 2.40GHz' ;;
         kern.vm_guest) echo none ;;
         kern.timecounter.hardware) echo TSC ;;
-        machdep.hyperthreading_allowed) echo 1 ;;
         vm.loadavg) echo '{ 0.10 0.20 0.30 }' ;;
         net.fibs) echo 1 ;;
         net.isr.maxthreads | net.isr.bindthreads) echo 1 ;;
@@ -80,10 +133,11 @@ value() {
         net.inet.ip.forwarding) cat /proc/sys/net/ipv4/ip_forward ;;
         net.inet6.ip6.forwarding) cat /proc/sys/net/ipv6/conf/all/forwarding ;;
         kern.random.harvest.mask) cat "$boot/$1" ;;
-        dev.eth.[12].iflib.simple_tx) tunable "$1" || echo 0 ;;
         net.inet.ip.fw.default_to_accept) filter; echo 1 ;;
         net.inet.ip.fw.enable | net.inet6.ip6.fw.enable) filter; cat "$boot/$1" 2>/dev/null || echo 1 ;;
-        *) fail "unknown oid '$1'" ;;
+        *)
+            kind "$1"
+            if [ -e "$boot/$1" ]; then cat "$boot/$1"; else tunable "$1" || echo "${how#* }"; fi ;;
     esac
 }
 values() { for name; do echo "$name=$(value "$name")"; done; }
@@ -127,11 +181,13 @@ case $asked in
     'sysctl -aeW')
         questions
         [ ! -e "$home/older" ] || fail 'illegal option -- W'
-        values net.inet.ip.forwarding net.inet6.ip6.forwarding kern.random.harvest.mask ;;
+        values net.inet.ip.forwarding net.inet6.ip6.forwarding kern.random.harvest.mask net.inet.ip.redirect \
+            net.inet6.ip6.redirect $(of_ports override_ntxds override_nrxds tx_abdicate tx_reclaim_thresh) ;;
     'sysctl -aeT')
         questions
         [ ! -e "$home/older" ] || fail 'illegal option -- T'
-        values dev.eth.1.iflib.simple_tx dev.eth.2.iflib.simple_tx ;;
+        values machdep.hyperthreading_allowed machdep.hyperthreading_intr_allowed \
+            $(of_ports simple_tx use_logical_cores disable_prefetch override_ntxds override_nrxds tx_abdicate) ;;
     'sysctl -e net')
         questions
         values net.inet.ip.forwarding net.inet6.ip6.forwarding net.inet.ip.fw.enable net.inet6.ip6.fw.enable ;;
@@ -153,6 +209,21 @@ case $asked in
         changes
         filter
         for switch; do echo "${switch#*=}" > "$boot/${switch%=*}"; done ;;
+    'sysctl '*=*)
+        changes
+        for setting; do
+            name=${setting%%=*} wanted=${setting#*=}
+            kind "$name"
+            # sbin/sysctl/sysctl.c, parse.
+            [ "${how% *}" != tunable ] || fail "oid '$name' is a read only tunable"
+            case $name in
+                # sys/net/iflib.c, iflib_handle_tx_reclaim_thresh.
+                *.tx_reclaim_thresh)
+                    unit=${name%.iflib*}
+                    [ "$wanted" -le $(($(ring "${unit##*.}" override_ntxds) / 2)) ] || fail "$setting: Invalid argument" ;;
+            esac
+            echo "$wanted" > "$boot/$name"
+        done ;;
     'ifconfig '*' inet '*' alias') changes; ip address add "$3" dev "$1" ;;
     # sys/netinet6/in6.c, in6_control: the flag goes; sys/netinet6/nd6.c, nd6_ioctl: a link-local address comes.
     'ifconfig '*' inet6 '*' alias')
@@ -167,7 +238,12 @@ case $asked in
         [ "$2" = inet ] && family=-4 || family=-6
         length=$(address "$1" $family | awk -v wanted="$3" '$1 == wanted { print $2 }')
         ip address delete "$3/$length" dev "$1" ;;
-    'ifconfig '*' up') changes; date +%s > "$boot/up.$1"; ip link set dev "$1" up ;;
+    # sys/netinet6/in6.c, in6_if_up: a link-local address comes, unless IPv6 is off.
+    'ifconfig '*' up')
+        changes
+        date +%s > "$boot/up.$1"
+        [ -e "$boot/$1.ifdisabled" ] || touch "$boot/$1.linklocal"
+        ip link set dev "$1" up ;;
     'ifconfig '*' down') changes; ip link set dev "$1" down ;;
     'ifconfig -C') questions; echo 'bridge epair gif lagg lo tap tun vlan' ;;
     'ifconfig '*' '*) fail "what is $asked" ;;
@@ -235,16 +311,21 @@ case $asked in
             "$(counter tx_packets) 0 $(counter tx_bytes) 0 $(counter tx_dropped)" ;;
     kenv) questions; cat "$boot/kenv" ;;
     'kenv -q '*) questions; tunable "$2" ;;
+    # usr.bin/cpuset/cpuset.c, main, printset: of eight CPUs a domain has four, and no number is 0.
+    'cpuset -g -d '*)
+        questions
+        case $3 in
+            '' | 0) echo 'domain 0 mask: 0, 1, 2, 3' ;;
+            1) echo 'domain 1 mask: 4, 5, 6, 7' ;;
+            *) fail 'getaffinity: No such process' ;;
+        esac ;;
     kldstat)
         questions
         printf 'Id Refs Address                Size Name\n 1   14 0xffffffff80200000  2465d28 kernel\n' ;;
     'kldstat -q -m hwpmc') questions ;;
-    # Of eight CPUs the second and the fourth forward, the first idles, and the others sleep. An Atom's events are those of
-    # lib/libpmc/pmu-events/arch/x86/silvermont: that of the alias `unhalted-cycles` (libpmc_pmu_util.c) is not there.
-    'pmcstat -L')
-        questions
-        printf '\tbr_inst_retired.all_branches\n\tcpu_clk_unhalted.core\n\tcpu_clk_unhalted.core_p\n' ;;
-    'pmcstat -n '*' -S cpu_clk_unhalted.core_p -l '*' -O '*) changes; sleep "$6"; echo samples > "$8" ;;
+    # Of eight CPUs the second and the fourth forward, the first idles, and the others sleep.
+    'pmcstat -L') questions; printf '\tbr_inst_retired.all_branches\n\t%s\n' "$event" ;;
+    'pmcstat -n '*" -S $event -l "*' -O '*) changes; sleep "$6"; echo samples > "$8" ;;
     'pmcstat -n '*' -S '*)
         changes
         fail "ERROR: Cannot allocate system-mode pmc with specification \"$4\": Invalid argument" ;;
@@ -252,9 +333,9 @@ case $asked in
         [ "$(cat "$2")" = samples ] || fail 'no log'
         echo 'CONVERSION STATISTICS:'
         case $4 in
-            0) printf '@ cpu_clk_unhalted.core_p [7 samples]\n\n100.0%%  [7]        sched_idletd @ /boot/kernel/kernel\n\n' ;;
+            0) printf '@ %s [7 samples]\n\n100.0%%  [7]        sched_idletd @ /boot/kernel/kernel\n\n' "$event" ;;
             [13])
-                printf '@ cpu_clk_unhalted.core_p [150 samples]\n\n90.00%%  [135]      ip_tryforward @ /boot/kernel/kernel\n'
+                printf '@ %s [150 samples]\n\n90.00%%  [135]      ip_tryforward @ /boot/kernel/kernel\n' "$event"
                 printf ' 100.0%%  [135]       ether_demux\n\n10.00%%  [15]       acpi_cpu_c1 @ /boot/kernel/kernel\n\n' ;;
         esac > "$8" ;;
     'uname -sr') questions; echo 'FreeBSD 15.0-CURRENT' ;;

@@ -347,6 +347,13 @@ fn a_freebsd_dut_whose_links_come_slowly_is_found() {
     require_rig!();
     let rig = freebsd::start();
     fs::write(rig.lab.home(Host::Dut).join("slow"), "3\n").unwrap();
+    // One port has a domain of memory, the other one does not tell.
+    fs::write(rig.lab.home(Host::Dut).join("domains"), "2\n").unwrap();
+    // With IPv6 on a port, an address comes when it is set up.
+    rig.ssh(
+        Host::Dut,
+        "ifconfig >/dev/null; rm /run/freebsd/eth1.ifdisabled",
+    );
     rig.lab
         .inside(Host::Dut, &["ip", "link", "set", "eth1", "down"]);
     // One end that may not be set down: the other one is.
@@ -373,16 +380,19 @@ fn a_freebsd_dut_whose_links_come_slowly_is_found() {
             "ifconfig eth1 up",
             "ifconfig eth2 down",
             "ifconfig eth2 up",
-            "ifconfig eth1 down"
+            "ifconfig eth1 down",
+            "ifconfig eth1 inet6 fe80::1%eth1 -alias"
         ]
     );
     let written = fs::read_to_string(file(&rig)).unwrap();
     for expected in [
         "kind = \"freebsd-ssh\"",
         "uses = \"fwdlab\"",
+        "eth2: eth, 10 Gbit/s, near CPUs 4,5,6,7, ",
         "dev.eth.{1,2}.iflib.simple_tx",
     ] {
         assert!(written.contains(expected), "{expected}: {written}");
     }
+    assert_eq!(written.matches("near CPUs").count(), 1, "{written}");
     assert_doctor_takes(&rig);
 }

@@ -14,3 +14,4 @@ mod freebsd;
 mod generators;
 mod linux;
 mod paths;
+mod seeds;

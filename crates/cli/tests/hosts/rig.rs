@@ -32,12 +32,7 @@ impl Rig {
         for file in ["hosts.toml", "hosts-lab.toml"] {
             fs::copy(data(file), rig.path(file)).unwrap();
         }
-        // What sends leaves a CPU no rest: rigs of a program take the CPUs in turn.
-        static STARTED: AtomicUsize = AtomicUsize::new(0);
-        let cpus = thread::available_parallelism().map_or(1, NonZero::get);
-        let cpu = STARTED.fetch_add(1, Ordering::Relaxed) % cpus;
-        let own = format!("[tester]\ncpu = {cpu}\n");
-        rig.change("hosts-lab.toml", "[tester]\n", &own);
+        rig.send_from_the_next_cpu();
         let ruleset = Path::new(REPOSITORY).join("labs/rulesets/conntrack.nft");
         fs::copy(ruleset, rig.path("conntrack.nft")).unwrap();
         rig
@@ -49,6 +44,15 @@ impl Rig {
 
     pub(crate) fn results(&self) -> PathBuf {
         self.path("results")
+    }
+
+    /// What sends leaves a CPU no rest: rigs of a program take the CPUs in turn.
+    pub(crate) fn send_from_the_next_cpu(&self) {
+        static STARTED: AtomicUsize = AtomicUsize::new(0);
+        let cpus = thread::available_parallelism().map_or(1, NonZero::get);
+        let cpu = STARTED.fetch_add(1, Ordering::Relaxed) % cpus;
+        let own = format!("[tester]\ncpu = {cpu}\n");
+        self.change("hosts-lab.toml", "[tester]\n", &own);
     }
 
     /// Has the first two CPUs send from the tester's port.

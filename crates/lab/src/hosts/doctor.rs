@@ -5,10 +5,10 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use fwdlab_model::binding::with_interfaces;
-use fwdlab_model::{DutHost, HostTesterKind, Hosts, Lab, Load, System};
+use fwdlab_model::{Binding, DutHost, HostTesterKind, Hosts, Lab, Load, System, devices};
 
 use super::dut::{Dut, is_refused};
-use super::freebsd::image_writer;
+use super::freebsd::{doubtful_tunables, image_writer};
 use super::linux::{Attachments, BALANCER, find_grub};
 use super::ssh::Connection;
 use super::{open_dut, open_tester};
@@ -219,6 +219,7 @@ fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Find
     });
     if system == System::Freebsd {
         findings.push(boots_of_freebsd(&connection, of, &dut));
+        findings.extend(tunables(&connection, lab, &named("tunables")));
         if of.overwrite_other_slice {
             findings.extend(images(&connection, named("images")));
         }
@@ -360,6 +361,24 @@ fn boots_of_freebsd(connection: &Connection, of: &DutHost, dut: &Dut) -> Finding
     match dut.system.boot_loader().look(connection) {
         Ok(boot) => Finding::fine(check, format!("kernel {}", boot.kernel) + &waited_for(of)),
         Err(error) => Finding::fatal(check, error.to_string(), "see what the command says"),
+    }
+}
+
+/// What nobody would know of the tunables that a lab binds.
+fn tunables(connection: &Connection, lab: &Lab, check: &str) -> Vec<Finding> {
+    let tunables = lab.bindings.values().filter_map(|binding| match binding {
+        Binding::Loader { tunable, .. } => Some(devices(tunable)),
+        _ => None,
+    });
+    match doubtful_tunables(connection, &tunables.flatten().collect::<Vec<_>>()) {
+        Ok(doubts) => {
+            let remedy = "an experiment that sets one says so in its report";
+            let doubts = doubts.into_iter();
+            doubts
+                .map(|doubt| Finding::warning(check.to_owned(), doubt, remedy))
+                .collect()
+        }
+        Err(error) => vec![Finding::fatal(check.to_owned(), error.to_string(), SEE_SSH)],
     }
 }
 

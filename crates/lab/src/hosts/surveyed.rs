@@ -107,6 +107,13 @@ impl SurveyedHost {
         let undo = self.connection.undo_by(Errand::of(&set(!is_up)));
         let (change, set) = (format!("{port} ({})", word(!is_up)), set(is_up));
         self.journal.enter_dut(self.connection.clone());
+        if is_up && self.facts.system == System::Freebsd {
+            let before = self.connection.run(&["ifconfig", port], "")?;
+            if let Some(step) = freebsd::comes_with(port, &before) {
+                let undo = self.connection.undo_by(step.undo);
+                self.journal.announce(step.what, undo)?;
+            }
+        }
         let id = self.journal.announce(change, undo)?;
         self.connection.run(&set, "")?;
         Ok(id)

@@ -1,6 +1,6 @@
 //! FreeBSD's `kern.random.harvest.mask`: the kernel keeps some of its bits, whatever is written.
 
-use fwdlab_model::{Level, Values, Variant};
+use fwdlab_model::{Values, Variant};
 
 use super::Mechanism;
 use super::held::Held;
@@ -27,11 +27,11 @@ pub(super) struct HarvestMask {
 }
 
 impl HarvestMask {
-    /// That of a factor with these levels.
-    pub(super) fn new(factor: &str, values: &Values, levels: &[Level]) -> Self {
+    /// That of a factor whose levels have these values.
+    pub(super) fn new(factor: &str, values: &Values, of_levels: Vec<String>) -> Self {
         Self {
             held: on_freebsd(factor, NAME, values),
-            values: levels.iter().map(|level| values.value(level)).collect(),
+            values: of_levels,
         }
     }
 }

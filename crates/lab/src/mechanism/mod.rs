@@ -3,7 +3,7 @@
 //! It is questions, and from their answers what is done and undone, as data ([`Mechanism`]): a [`Transport`] carries out those
 //! of all mechanisms at once, whether the DUT is a namespace of this machine or a host.
 
-mod boot;
+pub(crate) mod boot;
 mod by_level;
 mod command;
 pub(crate) mod configs;
@@ -12,6 +12,7 @@ pub(crate) mod file;
 mod filters;
 mod harvest_mask;
 mod held;
+pub(crate) mod iflib;
 mod image;
 pub(crate) mod kernel;
 pub(crate) mod nft;
@@ -33,7 +34,7 @@ use std::path::PathBuf;
 
 use fwdlab_model::{
     AddressFamily, Binding, CommandBinding, Direction, DutHost, DutInterface, Lab, Level,
-    PacketFilter, Resolved, Variant,
+    PacketFilter, Resolved, Values, Variant,
 };
 
 pub use self::xdp::fib_forwarder;
@@ -253,9 +254,9 @@ pub(crate) fn on_linux(
             | Binding::Knob { .. }
             | Binding::Loader { .. }
             | Binding::Configs(_)
-            | Binding::Image(_) => mechanisms.push(Box::new(OfAnotherSystem {
+            | Binding::Image(_) => mechanisms.push(Box::new(CannotBeSet {
                 factor: factor.clone(),
-                system: "Linux",
+                why: "it is set in no way that a Linux host has".to_owned(),
             })),
         }
     }
@@ -292,11 +293,18 @@ pub(crate) fn on_freebsd(
                 values,
                 reads_back,
             } if key == harvest_mask::NAME && reads_back.is_empty() => {
-                let mut factors = resolved.factors.iter();
-                let levels = factors.find(|it| it.name == *factor);
-                let levels = levels.map_or(&[][..], |it| &it.levels);
-                let mask = harvest_mask::HarvestMask::new(factor, values, levels);
+                let of_levels = values_of_levels(resolved, factor, values);
+                let mask = harvest_mask::HarvestMask::new(factor, values, of_levels);
                 mechanisms.push(Box::new(mask));
+            }
+            Binding::Sysctl { key, .. } if iflib::is_read_at_attach(key) => {
+                mechanisms.push(Box::new(CannotBeSet {
+                    factor: factor.clone(),
+                    why: format!(
+                        "a driver reads {key} when it attaches, and only then, though `sysctl` sets and shows it at any \
+                         time; bind it by `loader`"
+                    ),
+                }));
             }
             Binding::Sysctl {
                 key,
@@ -307,7 +315,9 @@ pub(crate) fn on_freebsd(
                 mechanisms.push(Box::new(sysctl.reading_back(reads_back)));
             }
             Binding::Loader { tunable, values } => {
-                mechanisms.push(Box::new(boot::Loader::new(factor, tunable, values)));
+                let of_levels = values_of_levels(resolved, factor, values);
+                let loader = boot::Loader::new(factor, tunable, values, of_levels);
+                mechanisms.push(Box::new(loader));
             }
             Binding::Kernel(kernels) => {
                 mechanisms.push(Box::new(kernel::FreebsdKernel {
@@ -333,9 +343,9 @@ pub(crate) fn on_freebsd(
             | Binding::Module { .. }
             | Binding::Routes
             | Binding::Knob { .. }
-            | Binding::CommandLine(_) => mechanisms.push(Box::new(OfAnotherSystem {
+            | Binding::CommandLine(_) => mechanisms.push(Box::new(CannotBeSet {
                 factor: factor.clone(),
-                system: "FreeBSD",
+                why: "it is set in no way that a FreeBSD host has".to_owned(),
             })),
         }
     }
@@ -374,16 +384,24 @@ fn rulesets(
     Rulesets::of(bound(lab, named))
 }
 
-/// A factor that is set in no way that the system of the host has.
-struct OfAnotherSystem {
-    factor: String,
-    system: &'static str,
+/// The values of all levels of a factor; none where it is no factor of the experiment.
+fn values_of_levels(resolved: &Resolved, factor: &str, values: &Values) -> Vec<String> {
+    let mut factors = resolved.factors.iter();
+    let levels = factors.find(|it| it.name == factor).map(|it| &it.levels);
+    let levels = levels.into_iter().flatten();
+    levels.map(|level| values.value(level)).collect()
 }
 
-impl Mechanism for OfAnotherSystem {
+/// A factor that is bound to what a host cannot set.
+struct CannotBeSet {
+    factor: String,
+    why: String,
+}
+
+impl Mechanism for CannotBeSet {
     fn lacking(&self, variant: &Variant, _: &Answers) -> Result<Option<String>, LabError> {
         let is_set = variant.levels.contains_key(&self.factor);
-        Ok(is_set.then(|| format!("it is set in no way that a {} host has", self.system)))
+        Ok(is_set.then(|| self.why.clone()))
     }
 
     fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {

@@ -18,6 +18,11 @@ pub(crate) trait Mechanism: fmt::Debug {
     /// How it is set for the levels that the experiment has.
     fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding;
 
+    /// The same without an experiment, where that tells something of the lab.
+    fn bind_any_level(&self) -> Option<Binding> {
+        None
+    }
+
     /// What it sets: two factors that share a name set the same thing. `ports` are the names of the DUT's interfaces, where
     /// those are known.
     fn sets(&self, _ports: Option<[&str; 2]>) -> Vec<String> {

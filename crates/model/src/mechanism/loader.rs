@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::binding::Binding;
+use crate::binding::{Binding, Values};
 use crate::document::Reading;
 use crate::kind::{LabKind, System};
 use crate::schema_parts::line;
@@ -39,6 +39,13 @@ impl Mechanism for Tunable {
             tunable: self.name.clone(),
             values: binder.values(self.values.as_ref(), "a loader tunable"),
         }
+    }
+
+    fn bind_any_level(&self) -> Option<Binding> {
+        Some(Binding::Loader {
+            tunable: self.name.clone(),
+            values: Values(self.values.clone().unwrap_or_default()),
+        })
     }
 
     /// A tunable is a sysctl once the kernel has booted.

@@ -1,10 +1,12 @@
 //! A FreeBSD DUT on its host: made ready, set to a variant, read back, and put back as it was.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use fwdlab_model::{AddressFamily, Binding, DutHost, Environment, Resolved, Tester, Upload};
+use fwdlab_model::{
+    AddressFamily, Binding, DutHost, Environment, Resolved, Tester, Upload, devices,
+};
 
 use super::boot::{Loader, boot};
 use super::facts::facts;
@@ -24,6 +26,7 @@ use crate::hosts::protocol::Station;
 use crate::hosts::ssh::Connection;
 use crate::hosts::transport::Abilities;
 use crate::mechanism;
+use crate::mechanism::boot::{doubts, questions};
 use crate::mechanism::configs::{ConfigSet, read_set};
 use crate::mechanism::question::Answers;
 use crate::mechanism::settings::Settings;
@@ -36,6 +39,8 @@ struct FreebsdDut {
     abilities: WritesImages,
     sets: BTreeMap<PathBuf, ConfigSet>,
     boots_images: bool,
+    /// The tunables that the experiment sets.
+    tunables: Vec<String>,
 }
 
 /// Looks whether the host is one that can be measured on without cutting it off, and reads the sets of configuration files
@@ -51,8 +56,10 @@ pub(in crate::hosts) fn open_dut(
     let host = OnHost::new(connection, of, resolved, boot(connection)?.id);
     let mut sets = BTreeMap::new();
     let mut boots_images = false;
+    let mut tunables = Vec::new();
     for binding in resolved.lab.bindings.values() {
         match binding {
+            Binding::Loader { tunable, .. } => tunables.extend(devices(tunable)),
             Binding::Configs(folders) => {
                 for Upload { found, .. } in folders.values() {
                     sets.insert(found.clone(), read_set(found)?);
@@ -70,6 +77,7 @@ pub(in crate::hosts) fn open_dut(
         abilities: WritesImages,
         sets,
         boots_images,
+        tunables,
     };
     Dut::new(host, Box::new(system), settings)
 }
@@ -107,6 +115,24 @@ impl FreebsdDut {
             ..kept(key, seen)
         }))
     }
+}
+
+/// Why it would not be known whether the kernel has read tunables, in sentences.
+///
+/// # Errors
+/// Those of the connection.
+pub(in crate::hosts) fn doubtful_tunables(
+    connection: &Connection,
+    names: &[String],
+) -> Result<Vec<String>, LabError> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let questions: BTreeSet<_> = names.iter().flat_map(|name| questions(name)).collect();
+    Ok(doubts(
+        names,
+        &connection.ask(questions.into_iter().collect())?,
+    ))
 }
 
 /// A kernel with RSS hands packets to as many threads as it has queues for; with fewer threads almost all are
@@ -180,12 +206,14 @@ impl DutSystem for FreebsdDut {
         };
         let facts: BTreeMap<String, String> = facts.into_iter().filter(is_told).collect();
         let machine = [answer(3), answer(4)].join(" ");
+        let mut noise_sources = noise_sources(&facts);
+        noise_sources.extend(doubtful_tunables(&host.connection, &self.tunables)?);
         Ok(Environment {
             kernel: answer(0),
             cpu_model: answer(1),
             cpus: answer(2).parse().unwrap_or(1),
             machine: Some(machine.trim().to_owned()).filter(|machine| !machine.is_empty()),
-            noise_sources: noise_sources(&facts),
+            noise_sources,
             facts,
             tester: Tester::default(),
         })

@@ -42,8 +42,10 @@ pub(in crate::hosts) fn ports(connection: &Connection) -> Result<Vec<Port>, LabE
         .flatten()
         .and_then(|count| count.trim().parse::<u32>().ok());
     let is_parted = count.is_some_and(|count| count > 1);
-    for (port, mask) in ports.iter_mut().zip(masks) {
-        port.cpus_near = mask.as_deref().filter(|_| is_parted).and_then(cpus_of);
+    for ((port, domain), mask) in ports.iter_mut().zip(domains).zip(masks) {
+        // Of a device without a domain, cpuset(1) would tell the CPUs of the first: it reads an empty word as 0.
+        let mask = mask.filter(|_| is_parted && domain.is_some());
+        port.cpus_near = mask.as_deref().and_then(cpus_of);
         kept(port, &network, &addresses);
     }
     Ok(ports)
@@ -100,10 +102,10 @@ fn read(text: &str, cloners: &str) -> (Vec<Port>, Vec<(String, IpAddr)>) {
         addresses.extend(own.map(|address| (name.to_owned(), address)));
         let driver = driver(name);
         let is_made = cloners.split_whitespace().any(|cloner| cloner == driver);
-        let is_on_top = block.contains("parent interface: ");
+        let is_on_top = stacked.iter().any(|(upper, _)| *upper == name);
         // With what the link has agreed on, which is no setting.
-        let media = lines.iter().map(|line| line.trim());
-        let media = media.clone().find(|line| line.starts_with("media: "));
+        let mut media = lines.iter().map(|line| line.trim());
+        let media = media.find(|line| line.starts_with("media: "));
         let media = media.unwrap_or_default();
         let upper = stacked.iter().find(|(_, lower)| *lower == name);
         let Some(mac) = is.mac.clone().filter(|_| !is_made && !is_on_top) else {

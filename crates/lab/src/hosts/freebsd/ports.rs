@@ -106,13 +106,11 @@ impl Ports<'_> {
     pub(super) fn bring_up(&self, answers: &Answers) -> Result<Vec<Step>, LabError> {
         let mut steps = Vec::new();
         for name in self.0.ports() {
-            let before = interface(answers.needed(&shown(name))?);
-            if before.is_up {
+            let before = answers.needed(&shown(name))?;
+            if interface(before).is_up {
                 continue;
             }
-            if !before.is_inet6_off {
-                steps.extend(inet6_step(name, &before));
-            }
+            steps.extend(comes_with(name, before));
             steps.push(Step::change(
                 format!("{name} (down)"),
                 Errand::of(&["ifconfig", name, "down"]),
@@ -250,6 +248,13 @@ fn inet6_step(name: &str, before: &Interface) -> Option<Step> {
     };
     let undo = Errand::of(&["sh", "-c", &script, name]);
     Some(Step::kept(format!("IPv6 of {name}"), undo))
+}
+
+/// How IPv6 is of a port that is set up, where an address comes with that; `before` is what `ifconfig` shows of the port.
+pub(in crate::hosts) fn comes_with(name: &str, before: &str) -> Option<Step> {
+    let before = interface(before);
+    let is_on = !before.is_inet6_off;
+    is_on.then(|| inet6_step(name, &before))?
 }
 
 fn address_step(family: AddressFamily, name: &str, (address, length): Prefix) -> Step {
