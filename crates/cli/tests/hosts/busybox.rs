@@ -113,6 +113,7 @@ fn a_lab_whose_dut_is_a_host_of_applets_is_found() {
     command.arg(rig.lab.ssh_config()).arg("-o").arg(&found);
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(!text(&output).contains("ip, tc"), "{}", text(&output));
     assert_as_before(&rig, &before);
     fs::write(
         rig.path("hosts.toml"),

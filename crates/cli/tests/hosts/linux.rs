@@ -551,4 +551,6 @@ fn a_dut_without_nft_is_measured_in_what_needs_none() {
         "{said}"
     );
     assert!(said.contains("marked\n"), "{said}");
+    let readme = fs::read_to_string(rig.directory().join("README.md")).unwrap();
+    assert!(readme.contains("the nft ruleset (no nft)"), "{readme}");
 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use fwdlab_model::{AddressFamily, System, Tester, Traffic};
 
+use super::dut::is_refused;
 use super::freebsd;
 use super::journal_copy::{JournalCopy, journal_folder};
 use super::linux;
@@ -16,6 +17,7 @@ use crate::LabError;
 use crate::cabling::{HostFacts, Port, Side};
 use crate::journal::{ChangeId, Destination, Journal, controller, host_journal};
 use crate::mechanism::step::{Errand, owned};
+use crate::mechanism::tools::Tool;
 
 /// Programs that a lab may ask for, and `ip`, which it needs.
 const LINUX_PROGRAMS: [&str; 6] = ["ip", "nft", "ethtool", "tc", "pkt-gen", "grub-reboot"];
@@ -246,7 +248,11 @@ fn look(connection: &Connection, side: Side) -> Result<HostFacts, LabError> {
         System::Linux => &LINUX_PROGRAMS,
     };
     let programs = connection.run(&[&["sh", "-c", THERE, "sh"][..], known].concat(), "")?;
-    let programs: Vec<String> = programs.lines().map(str::to_owned).collect();
+    let mut programs: Vec<String> = programs.lines().map(str::to_owned).collect();
+    // BusyBox has a `tc` that shows no filters.
+    if system == System::Linux && is_refused(connection, &Tool::Tc.probe())? {
+        programs.retain(|program| program != "tc");
+    }
     if system == System::Linux && !programs.iter().any(|program| program == "ip") {
         return Err(connection.wrong("its PATH has no `ip`; install iproute2 there"));
     }

@@ -126,7 +126,8 @@ pub(super) fn facts(
                 // BusyBox's programs may be built without what they are asked with.
                 if what == SYSCTL && facts.len() == count {
                     return Err(dut.wrong(format!(
-                        "`{FIND_SYSCTLS}` lists nothing; install a find that knows -perm and -print0, and an xargs that knows -0 (findutils)"
+                        "`{FIND_SYSCTLS}` lists nothing; install a find that knows -perm and -print0, and an xargs that \
+                         knows -0 (findutils)"
                     )));
                 }
             }
@@ -411,7 +412,9 @@ mod tests {
                 if let Form::Files { what, folder } = form {
                     add_files(&mut facts, what, folder, &text);
                 }
-                let names = facts.into_keys().collect::<BTreeSet<String>>();
+                // Other tests make interfaces.
+                let mut names = facts.into_keys().collect::<BTreeSet<String>>();
+                names.retain(|name| !name.starts_with("sysctl net."));
                 (output.status.success(), text.lines().count() > 0, names)
             };
             let usual = facts(&std::env::var_os("PATH").unwrap());
