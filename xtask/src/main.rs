@@ -41,7 +41,7 @@ cargo xtask <chore>
                 single operations on hosts failing, of runs and of restores, runs on hosts killed,
                 hosts silent for a minute;
                 --kills RANGE, --stops RANGE, --competition RANGE, --changes RANGE, --defects SEEDS,
-                --effects RANGE, --profiles RANGE, --operations RANGE, --restores RANGE, --host-kills RANGE, --silence RANGE
+                --effects RANGE, --profiles RANGE, --operations RANGE, --restores RANGE, --host-kills RANGE, --seeds RANGE, --silence RANGE
                 for one of them or a part of it;
                 --kernels BOOTS for the matrix of kernels, each booted so often;
                 --fuzz SECONDS for each fuzz target;

@@ -33,7 +33,7 @@ struct Storm {
     cases: &'static str,
 }
 
-const STORMS: [Storm; 13] = [
+const STORMS: [Storm; 14] = [
     Storm {
         option: "--kills",
         package: "fwdlab",
@@ -119,6 +119,13 @@ const STORMS: [Storm; 13] = [
         cases: "1..50",
     },
     Storm {
+        option: "--seeds",
+        package: "fwdlab",
+        program: "hosts",
+        test: "seeds::published_experiments_are_measured_on_their_hosts_as_their_files_are_shipped",
+        cases: "1..",
+    },
+    Storm {
         option: "--silence",
         package: "fwdlab",
         program: "hosts",
@@ -129,7 +136,7 @@ const STORMS: [Storm; 13] = [
 
 /// Kills and stops runs at seeded moments, on this machine and on hosts, leaves some alone, has others compete with them,
 /// changes what a run left, plants defects into what others published, lets single effects of a run and single operations on a host fail, of runs, of such that boot,
-/// and of restores, has hosts be silent for a minute, counts how often profiles are right, and boots the matrix of
+/// and of restores, measures published experiments on their hosts to the end, has hosts be silent for a minute, counts how often profiles are right, and boots the matrix of
 /// kernels; or judges mutants of the router.
 ///
 /// # Errors
@@ -173,7 +180,7 @@ fn chosen(options: &[&str]) -> Result<Vec<(Storm, String)>> {
         let (Some(storm), Some(cases)) = (storm, pair.get(1).and_then(|cases| range(cases))) else {
             bail!(
                 "soak: {}: give --kills RANGE, --stops RANGE, --undisturbed RANGE, --competition RANGE, --changes RANGE, \
-                 --defects RANGE, --effects RANGE, --profiles RANGE, --operations RANGE, --boots RANGE, --restores RANGE, --host-kills RANGE or --silence \
+                 --defects RANGE, --effects RANGE, --profiles RANGE, --operations RANGE, --boots RANGE, --restores RANGE, --host-kills RANGE, --seeds RANGE or --silence \
                  RANGE, where a range is A..B, both included, A.. or B alone for 1..B; or --kernels BOOTS; or --fuzz SECONDS; or \
                  --mutations alone, or with part of a mutation's name",
                 pair.join(" ")
@@ -226,6 +233,7 @@ mod tests {
                 "--boots 1..",
                 "--restores 1..",
                 "--host-kills 1..50",
+                "--seeds 1..",
                 "--silence 60..60",
             ]
         );

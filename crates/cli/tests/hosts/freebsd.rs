@@ -411,8 +411,16 @@ fn a_kernel_that_starves_its_queues_and_ports_that_lead_away_are_refused() {
     rig.change("hosts-lab.toml", "in = \"eth7\"", "in = \"eth1\"");
     without_boots(&rig);
     let programs = fs::read_to_string(data("freebsd-programs.sh")).unwrap();
-    let with_rss = programs.replace("options\\tINET\\n", "options\\tRSS\\n");
-    assert_ne!(programs, with_rss);
-    rig.lab.install(Host::Dut, "sysctl", &with_rss);
-    refused("its kernel has `options RSS`, with net.isr.maxthreads=1 and net.isr.bindthreads=1");
+    for (from, to) in [
+        ("options\\tINET\\n", "options\\tRSS\\n"),
+        // Its kernel keeps no configuration.
+        ("kern.conftxt) printf", "net.inet.rss.buckets) printf"),
+    ] {
+        let with_rss = programs.replace(from, to);
+        assert_ne!(programs, with_rss);
+        rig.lab.install(Host::Dut, "sysctl", &with_rss);
+        refused(
+            "its kernel has `options RSS`, with net.isr.maxthreads=1 and net.isr.bindthreads=1",
+        );
+    }
 }

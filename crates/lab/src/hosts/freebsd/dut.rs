@@ -139,17 +139,19 @@ pub(in crate::hosts) fn doubtful_tunables(
 /// dropped.
 ///
 /// # Source
-/// `netisr_start` in FreeBSD's sys/net/netisr.c: -1 becomes the number of CPUs at boot.
+/// `netisr_init` in FreeBSD's sys/net/netisr.c: -1 becomes the number of CPUs at boot. `kern.conftxt` is there with
+/// `options INCLUDE_CONFIG_FILE` alone (sys/kern/kern_mib.c), `net.inet.rss` with `options RSS` (sys/net/rss_config.c).
 fn refuse_starved_rss(host: &OnHost) -> Result<(), LabError> {
     let names = [
         "kern.conftxt",
         "net.isr.maxthreads",
         "hw.ncpu",
         "net.isr.bindthreads",
+        "net.inet.rss.buckets",
     ];
     let answers = host.connection.run_all(&names.map(shown))?;
     let answer = |place: usize| answers[place].as_deref().unwrap_or_default().trim();
-    if !has_rss(answer(0)) {
+    if !has_rss(answer(0)) && answers[4].is_none() {
         return Ok(());
     }
     let has_all_threads = answer(1) == "-1" || answer(1) == answer(2);

@@ -10,8 +10,10 @@ use crate::hosts::detached::{LOAD_AWAY_MAX, Window};
 use crate::mechanism::step::owned;
 
 /// Receiving and sending interface, frames that make a load, looks for it at most, settle window and length in
-/// seconds. What it does until there is a load costs some forks a second; under it, it sleeps.
+/// seconds. What it does until there is a load costs some forks a second; under it, it sleeps. A BusyBox built without
+/// FANCY_SLEEP sleeps for whole seconds alone, and has `usleep` for less (coreutils/sleep.c).
 const SCRIPT: &str = r#"
+pause() { sleep "$1" 2>/dev/null || usleep "${1%.*}${1#*.}000"; }
 in=/sys/class/net/$1/statistics/rx_packets
 received() { cd "/sys/class/net/$1/statistics" && cat rx_packets rx_missed_errors rx_dropped; }
 look() { cat /proc/uptime && received "$1" && received "$2" && grep ^cpu /proc/stat; }
@@ -21,9 +23,9 @@ left=$4
 while read -r now < "$in" && [ $((now - first)) -lt "$3" ]; do
     [ "$left" -gt 0 ] || { echo "no load has come" >&2; exit 1; }
     left=$((left - 1))
-    sleep 0.02 || exit 1
+    pause 0.020 || exit 1
 done
-sleep "$5" && look "$1" "$2" && echo --- && sleep "$6" && look "$1" "$2"
+pause "$5" && look "$1" "$2" && echo --- && pause "$6" && look "$1" "$2"
 "#;
 
 /// How many looks for a load fit into a second, at most.
@@ -97,6 +99,8 @@ fn of_cpu(line: &str) -> Option<(u32, CpuTimes)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
     use std::time::Duration;
 
     use proptest::prelude::*;
@@ -156,7 +160,20 @@ cpu1 50 0 55 490 0 0 5 0 0 0
         let folder = tempfile::tempdir().unwrap();
         testkit::install_applets(folder.path());
         let words = words(["lo", "lo"], window, 0);
-        for path in [std::env::var_os("PATH").unwrap(), folder.path().into()] {
+        let of_whole_seconds = tempfile::tempdir().unwrap();
+        testkit::install_applets(of_whole_seconds.path());
+        let [sleep, sh] = ["sleep", "sh"].map(|name| of_whole_seconds.path().join(name));
+        fs::remove_file(&sleep).unwrap();
+        fs::write(&sleep, "#!/bin/sh\nexit 1\n").unwrap();
+        fs::set_permissions(&sleep, fs::Permissions::from_mode(0o755)).unwrap();
+        // BusyBox's shell may know its own `sleep`.
+        fs::remove_file(&sh).unwrap();
+        symlink("/bin/sh", sh).unwrap();
+        for path in [
+            std::env::var_os("PATH").unwrap(),
+            folder.path().into(),
+            of_whole_seconds.path().into(),
+        ] {
             let output = std::process::Command::new(&words[0])
                 .args(&words[1..])
                 .env("PATH", path)
