@@ -129,7 +129,7 @@ mod tests {
             assert_eq!(frames_a_second(text), Ok(frames));
         }
         for text in ["0", "1.5", "1e99", "-1", "1M", "nan", ""] {
-            let error = "expected a whole number from 1 to 100000000, as 1000000 or 1e6";
+            let error = "expected a whole number from 1 to 1000000000, as 1000000 or 1e6";
             assert_eq!(frames_a_second(text), Err(error.to_owned()), "{text}");
         }
     }
