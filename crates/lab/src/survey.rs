@@ -40,7 +40,7 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Claims both, logs in to them, and puts back what killed runs have left there, which is told at once; changes
+    /// Claims both, logs in to them, and puts back what killed runs have left there, each passed to `tell`; changes
     /// nothing else.
     ///
     /// # Errors

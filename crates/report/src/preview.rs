@@ -43,7 +43,7 @@ pub struct Preview {
     pub kind: LabKind,
     /// Why the lab could not be asked what it can have; none where it was.
     pub lab_not_asked: Option<String>,
-    /// Programs that the DUT needs beyond those that every host has, as whoever knows the lab fills in.
+    /// Programs that the DUT needs beyond those that every host has; the caller, who knows the lab, sets them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dut_programs: Vec<DutProgram>,
     /// What the tester would send.

@@ -88,7 +88,8 @@ pub enum TrafficError {
     },
     /// An interface with fewer queues than AF_XDP sockets are to be opened.
     #[error(
-        "{interface}: AF_XDP needs a transmit queue for each of {cpus} CPUs, and the interface has {queues}; give it more (ethtool -L {interface} combined {cpus}), or another sender"
+        "{interface}: AF_XDP needs a transmit queue for each of {cpus} CPUs, and the interface has {queues}; give \
+         it more (ethtool -L {interface} combined {cpus}), or another sender"
     )]
     TooFewQueues {
         /// The interface.

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::rig::{BLOCKS, Rig, assert_as_before};
+use crate::rig::{BLOCKS, Rig, assert_as_before, small_experiment};
 use crate::shared::{block_records, records};
 use testkit::{Host, text};
 
@@ -11,29 +11,10 @@ use testkit::{Host, text};
 const EXPERIMENT: &str = r#"
 question = "Impact of reverse path filtering on a host of applets"
 lab = "hosts-lab.toml"
-
-[[factor]]
-name = "rp_filter"
-levels = [0, 2]
-
-[settings]
-"marker" = "a"
-
-[traffic]
-families = ["inet"]
-sources = 4
-destinations = 25
-load = { pps = 10000 }
-
-[design]
-blocks = 3
-confidence_percent = 75
-rounds = 1
-slice_ms = 200
-settle_ms = 50
-warm_up_ms = 50
-control = false
 "#;
+
+/// A setting, for a test that wants one.
+const MARKED: &str = "\n[settings]\n\"marker\" = \"a\"\n";
 
 /// A rig whose DUT has nothing but applets.
 fn rig_of_applets() -> Rig {
@@ -48,7 +29,8 @@ fn a_host_of_applets_is_measured_and_left_as_it_was() {
     testkit::require_tool!("busybox");
     let rig = rig_of_applets();
     assert!(rig.ssh(Host::Dut, "ip 2>&1").starts_with("BusyBox"));
-    fs::write(rig.path("hosts.toml"), EXPERIMENT).unwrap();
+    let experiment = small_experiment(&[EXPERIMENT, MARKED].concat());
+    fs::write(rig.path("hosts.toml"), experiment).unwrap();
     // An owner's, which BusyBox's `ip route flush ... proto` and `ip address flush` would take with fwdlab's own.
     for words in [
         "address add 198.18.0.5/24 dev eth1",
@@ -115,11 +97,7 @@ fn a_lab_whose_dut_is_a_host_of_applets_is_found() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     assert!(!text(&output).contains("ip, tc"), "{}", text(&output));
     assert_as_before(&rig, &before);
-    fs::write(
-        rig.path("hosts.toml"),
-        EXPERIMENT.replace("\"marker\" = \"a\"", ""),
-    )
-    .unwrap();
+    fs::write(rig.path("hosts.toml"), small_experiment(EXPERIMENT)).unwrap();
     let plan = rig
         .fwdlab(&["plan", "--lab"])
         .arg(&found)

@@ -8,33 +8,13 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 use crate::freebsd;
-use crate::rig::{BLOCKS, Rig};
+use crate::rig::{BLOCKS, Rig, small_experiment};
 use crate::shared;
 use testkit::{Host, text};
 
 /// An experiment that the bindings of a new file are enough for.
-const EXPERIMENT: &str = r#"
-question = "Impact of reverse path filtering on a host that was just found"
-
-[[factor]]
-name = "rp_filter"
-levels = [0, 2]
-
-[traffic]
-families = ["inet"]
-sources = 4
-destinations = 25
-load = { pps = 10000 }
-
-[design]
-blocks = 3
-confidence_percent = 75
-rounds = 1
-slice_ms = 200
-settle_ms = 50
-warm_up_ms = 50
-control = false
-"#;
+const EXPERIMENT: &str =
+    "question = \"Impact of reverse path filtering on a host that was just found\"\n";
 
 fn file(rig: &Rig) -> PathBuf {
     rig.path("found.toml")
@@ -138,7 +118,7 @@ fn a_lab_of_two_linux_hosts_is_found_and_run_as_it_is() {
         text(&restored)
     );
     assert_doctor_takes(&rig);
-    fs::write(rig.path("hosts.toml"), EXPERIMENT).unwrap();
+    fs::write(rig.path("hosts.toml"), small_experiment(EXPERIMENT)).unwrap();
     let mut run = rig.run();
     let output = run.arg("--lab").arg(file(&rig)).output().unwrap();
     rig.assert_measured(&output, BLOCKS);

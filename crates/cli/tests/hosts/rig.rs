@@ -19,6 +19,33 @@ pub(crate) const EXPERIMENT: &str = "hosts";
 /// As few as there can be at the confidence that is asked for.
 pub(crate) const BLOCKS: usize = 3;
 
+/// A factor, traffic and design for an experiment that asks little of its DUT; what is above it in the file is the test's.
+const SMALL: &str = r#"
+[[factor]]
+name = "rp_filter"
+levels = [0, 2]
+
+[traffic]
+families = ["inet"]
+sources = 4
+destinations = 25
+load = { pps = 10000 }
+
+[design]
+blocks = 3
+confidence_percent = 75
+rounds = 1
+slice_ms = 200
+settle_ms = 50
+warm_up_ms = 50
+control = false
+"#;
+
+/// The text of a small experiment, behind lines of its own.
+pub(crate) fn small_experiment(lines: &str) -> String {
+    format!("{lines}\n{SMALL}")
+}
+
 /// A rig, and the experiment's files beside its configuration of ssh.
 pub(crate) struct Rig {
     pub(crate) lab: Arc<SshLab>,

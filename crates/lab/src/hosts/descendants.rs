@@ -127,18 +127,23 @@ mod tests {
 
     #[test]
     fn what_left_its_session_is_ended_and_what_has_a_longer_mark_is_not() {
-        testkit::require_tool!("sleep", "setsid", "busybox");
+        testkit::require_tool!("sleep", "setsid");
         let folder = tempfile::tempdir().unwrap();
         ends_the_marked_alone("linux", folder.path());
-        let applets = tempfile::tempdir().unwrap();
-        testkit::install_applets(applets.path());
-        ends_the_marked_alone("busybox", applets.path());
         for (name, script) in OF_FREEBSD {
             let path = folder.path().join(name);
             fs::write(&path, script).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
         ends_the_marked_alone("freebsd", folder.path());
+    }
+
+    #[test]
+    fn what_left_its_session_is_ended_by_applets_of_busybox_too() {
+        testkit::require_tool!("sleep", "setsid", "busybox");
+        let applets = tempfile::tempdir().unwrap();
+        testkit::install_applets(applets.path());
+        ends_the_marked_alone("busybox", applets.path());
     }
 
     fn ends_the_marked_alone(system: &str, programs: &Path) {

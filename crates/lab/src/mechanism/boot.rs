@@ -89,9 +89,10 @@ impl Loader {
 
     /// What is not as asked of the tunable of one device; none where it is.
     fn moved_of(&self, name: &str, asked: &str, answers: &Answers) -> Option<Moved> {
-        let seen = shown(name).into_iter();
-        let mut seen = seen.filter_map(|question| answers.get(&question));
-        let seen = seen.next().unwrap_or_default();
+        let questions = shown(name);
+        let mut questions = questions.iter();
+        let seen = questions.find_map(|question| answers.get(question));
+        let seen = seen.unwrap_or_default();
         if !is_same_words(seen, asked) {
             return Some(Moved::of(name, asked, seen));
         }

@@ -240,7 +240,7 @@ impl Mechanism for LinuxRoutes {
 
 /// The command that tells how many of the experiment's routes a family's table holds.
 pub(crate) fn count(family: AddressFamily) -> Vec<String> {
-    // BusyBox ignores `show proto`, and tells of no route by whom it was made.
+    // BusyBox ignores `show proto`, and does not say who made a route.
     let script = "ip -o $0 route show | grep -c -e \" proto $1 \" -e \" proto $1$\" || :";
     owned(&["sh", "-c", script, option(family), PROTOCOL])
 }

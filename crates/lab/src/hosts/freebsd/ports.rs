@@ -253,8 +253,10 @@ fn inet6_step(name: &str, before: &Interface) -> Option<Step> {
 /// How IPv6 is of a port that is set up, where an address comes with that; `before` is what `ifconfig` shows of the port.
 pub(in crate::hosts) fn comes_with(name: &str, before: &str) -> Option<Step> {
     let before = interface(before);
-    let is_on = !before.is_inet6_off;
-    is_on.then(|| inet6_step(name, &before))?
+    if before.is_inet6_off {
+        return None;
+    }
+    inet6_step(name, &before)
 }
 
 fn address_step(family: AddressFamily, name: &str, (address, length): Prefix) -> Step {

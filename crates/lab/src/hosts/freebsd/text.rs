@@ -196,8 +196,8 @@ pub(super) fn listed_routes(text: &str) -> Vec<ListedRoute<'_>> {
     routes
 }
 
-/// The interface of a route: at its column's place, or one before that where the route says no MTU (`usr.bin/netstat/route_netlink.c`,
-/// `p_path`). What expires has a number behind it.
+/// The interface of a route: at its column's place, or one before that where the route says no MTU
+/// (`usr.bin/netstat/route_netlink.c`, `p_path`). What expires has a number behind it.
 fn netif<'a, 'b>(words: &'b [&'a str], place: usize) -> Option<&'b &'a str> {
     let named = |at: usize| {
         let word = words.get(at)?;

@@ -32,9 +32,9 @@ look() { sysctl -n kern.clockrate && sysctl -n kern.cp_times && counters \"$1\" 
 sleep \"$4\" && look \"$1\" \"$6\" && echo --- && sleep \"$5\" && look \"$1\" \"$6\"";
 
 /// Behind the wait: settle window and length in seconds, the event, and samples a second of a CPU at its nominal
-/// frequency, which `hw.clockrate` says on x86 alone (`sys/x86/x86/identcpu.c`). Where `pmcstat` refuses the event, the script names those that the CPU has. The log lies beside nothing
-/// else, and is gone when the script ends. It is only read when `pmcstat` has ended, and a graph only sent when it is
-/// written: one a CPU, since the sections of a graph of all do not say whose they are (FreeBSD,
+/// frequency, which `hw.clockrate` says on x86 alone (`sys/x86/x86/identcpu.c`). Where `pmcstat` refuses the event, the
+/// script names those that the CPU has. The log lies beside nothing else, and is gone when the script ends. It is only
+/// read when `pmcstat` has ended, and a graph only sent when it is written: one a CPU, since the sections of a graph of all do not say whose they are (FreeBSD,
 /// `lib/libpmcstat/libpmcstat_logging.c`, `pmcstat_analyze_log`: with `-R`, `-c` leaves out the samples of other CPUs).
 const SAMPLE: &str = "\
 mhz=$(sysctl -n hw.clockrate 2>/dev/null || sysctl -n dev.cpu.0.freq) && last=$(sysctl -n kern.smp.maxid) || exit 1; \

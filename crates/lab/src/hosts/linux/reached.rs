@@ -62,7 +62,7 @@ struct Listed<'a> {
     devices: Vec<&'a str>,
     next_hop: Option<&'a str>,
     has_gateway: bool,
-    /// Whether the kernel made it for an address, where that is told.
+    /// Whether `ip` says that the kernel made it for an address.
     is_connected: bool,
 }
 
