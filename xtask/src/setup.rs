@@ -136,7 +136,19 @@ pub(crate) fn run() -> Result<()> {
     install_packages()?;
     install_cargo_deny()?;
     install_inferno()?;
+    mount_bpf_file_system()?;
     page::install()
+}
+
+/// Where tests pin maps; a system with an init mounts it at its boot.
+fn mount_bpf_file_system() -> Result<()> {
+    const PLACE: &str = "/sys/fs/bpf";
+    let mounts = std::fs::read_to_string("/proc/self/mounts")?;
+    let is_mounted = mounts.contains(&format!(" {PLACE} bpf "));
+    if is_mounted || !is_root() || !Path::new(PLACE).is_dir() {
+        return Ok(());
+    }
+    command::run(&mut command("mount", ["-t", "bpf", "bpf", PLACE]))
 }
 
 fn install_packages() -> Result<()> {

@@ -82,13 +82,25 @@ pub enum LabError {
         /// What nft says of it.
         reason: String,
     },
-    /// A level's object file that no tc program can be taken from.
+    /// A level's object file that no program can be taken from, or a file of what is set in it.
     #[error("{}: {what}", path.display())]
     Object {
         /// The file.
         path: PathBuf,
         /// What is wrong with it, and what to do.
         what: String,
+    },
+    /// An XDP program of the owner's that no undo takes away.
+    #[error(
+        "{port} still has an XDP program when `undo` of {} has run, and the cost of the generator is measured without any; \
+         have `undo` take off what `do` has attached: ip link set dev {port} xdp off",
+        quoted(factors)
+    )]
+    XdpStays {
+        /// The DUT's port.
+        port: String,
+        /// The factors whose programs had set a level.
+        factors: Vec<String>,
     },
     /// The lab needs a privilege that this process cannot get.
     #[error(
@@ -396,6 +408,12 @@ impl LabError {
             _ => false,
         }
     }
+}
+
+/// Names of factors, as messages list them.
+fn quoted(factors: &[String]) -> String {
+    let factors: Vec<String> = factors.iter().map(|factor| format!("{factor:?}")).collect();
+    factors.join(", ")
 }
 
 /// Of a text what a message takes: rulesets, and what programs print, may be of any length.

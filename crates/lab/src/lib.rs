@@ -37,6 +37,7 @@ mod survey;
 mod tester;
 mod topology;
 mod validity;
+mod verifier_log;
 mod watch;
 
 pub use asks::Asks;

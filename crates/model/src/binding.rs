@@ -37,10 +37,10 @@ pub enum Binding {
         /// The texts.
         texts: BTreeMap<String, String>,
     },
-    /// The XDP program on the DUT's receiving interface for each level.
+    /// The XDP program on the DUT's interfaces for each level.
     Xdp(BTreeMap<String, XdpProgram>),
     /// The tc program at the ingress of the DUT's receiving interface for each level; none is no program.
-    Tc(BTreeMap<String, Option<TcProgram>>),
+    Tc(BTreeMap<String, Option<EbpfProgram>>),
     /// A feature as `ethtool -k` names it, of one of the DUT's interfaces or both; the level is
     /// `true` or `false`.
     Ethtool {
@@ -150,13 +150,34 @@ pub struct Upload {
     pub found: PathBuf,
 }
 
-/// A tc program of the owner's.
+/// An eBPF program of the owner's, with what is set in its object before the kernel loads it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TcProgram {
+pub struct EbpfProgram {
     /// The object file.
     pub object: Upload,
     /// The name of the program's function in it; its only one without.
     pub program: Option<String>,
+    /// The values of global variables, by name; the others keep those of the object.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub globals: BTreeMap<String, GlobalValue>,
+    /// The files of maps' contents, by the map's name; the others begin empty.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub maps: BTreeMap<String, Upload>,
+    /// The functions that tail calls go to, by the name of the program array, from its index 0 on.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tail_calls: BTreeMap<String, Vec<String>>,
+}
+
+/// The value of a global variable of an eBPF object; its size is the variable's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum GlobalValue {
+    /// A truth value.
+    Boolean(bool),
+    /// A whole number.
+    Integer(i64),
+    /// Whole numbers of an array, as many as it has.
+    Array(Vec<i64>),
 }
 
 /// What is written for each level where the level's own text is not it, by that text; empty where
@@ -301,12 +322,39 @@ pub fn with_interfaces(text: &str, interface_in: &str, interface_out: &str) -> S
         .replace("{dut-out}", interface_out)
 }
 
-/// The XDP programs that a DUT can run on its receiving interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What a DUT has on its interfaces at the XDP hook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum XdpProgram {
     /// None: the kernel's stack forwards.
     Off,
     /// `bpf_fib_lookup` for every packet, then redirect.
     Fib,
+    /// One of the owner's.
+    Own(OwnXdpProgram),
+}
+
+/// An XDP program of the owner's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnXdpProgram {
+    /// The program.
+    #[serde(flatten)]
+    pub program: EbpfProgram,
+    /// Where the kernel runs it.
+    #[serde(default)]
+    pub mode: XdpMode,
+    /// The DUT's interfaces that have it; without, the lab's choice: those that receive in a namespace, both on a host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interfaces: Option<Vec<DutInterface>>,
+}
+
+/// Where the kernel runs an XDP program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum XdpMode {
+    /// In the driver.
+    #[default]
+    Native,
+    /// In the kernel's stack, behind the driver.
+    Generic,
 }

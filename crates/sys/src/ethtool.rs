@@ -1,4 +1,4 @@
-//! Features and queues of an interface, as ethtool knows them.
+//! Features, queues and counters of an interface, as ethtool knows them.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -9,10 +9,12 @@ use crate::SysError;
 
 // Commands and numbers of `linux/ethtool.h`.
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
+const ETHTOOL_GSTATS: u32 = 0x1d;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
 const ETHTOOL_SFEATURES: u32 = 0x3b;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
+const ETH_SS_STATS: u32 = 1;
 const ETH_SS_FEATURES: u32 = 4;
 
 /// `ETH_GSTRING_LEN` in words.
@@ -90,7 +92,7 @@ pub fn transmit_queues(interface: &str) -> Result<u32, SysError> {
 }
 
 fn read_features(interface: &str) -> io::Result<Vec<Feature>> {
-    let names = feature_names(interface)?;
+    let names = names(interface, ETH_SS_FEATURES)?;
     let words = names.len().div_ceil(WORD_BITS);
     // struct ethtool_gfeatures: command, number of words, and for each word four sets: available,
     // requested, active, never changed.
@@ -113,7 +115,7 @@ fn read_features(interface: &str) -> io::Result<Vec<Feature>> {
 }
 
 fn write_features(interface: &str, wanted: &[&str], is_on: bool) -> io::Result<()> {
-    let names = feature_names(interface)?;
+    let names = names(interface, ETH_SS_FEATURES)?;
     let words = names.len().div_ceil(WORD_BITS);
     // struct ethtool_sfeatures: command, number of words, and for each word two sets: valid,
     // requested.
@@ -136,17 +138,47 @@ fn write_features(interface: &str, wanted: &[&str], is_on: bool) -> io::Result<(
     }
 }
 
-/// The kernel's names of all features, in the order of their bits.
-fn feature_names(interface: &str) -> io::Result<Vec<String>> {
+/// The counters that the driver of an interface of the calling thread's namespace keeps, by its names for them; none where it
+/// keeps none.
+///
+/// # Errors
+/// When there is no such interface.
+pub fn statistics(interface: &str) -> Result<Vec<(String, u64)>, SysError> {
+    match read_statistics(interface) {
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(Vec::new()),
+        read => read.map_err(|source| {
+            SysError::new(
+                format!("reading the counters of interface {interface}"),
+                source,
+            )
+        }),
+    }
+}
+
+fn read_statistics(interface: &str) -> io::Result<Vec<(String, u64)>> {
+    /// The kernel writes as many as there are, whatever is asked for: room for those that came meanwhile.
+    const ROOM: usize = 4096;
+    let names = names(interface, ETH_SS_STATS)?;
+    // struct ethtool_stats: command, number of values, and 64 bits for each.
+    let mut request = vec![0; 2 + 2 * (names.len() + ROOM)];
+    request[0] = ETHTOOL_GSTATS;
+    request[1] = word(names.len());
+    ioctl(interface, &mut request)?;
+    let values = request[2..].chunks(2).map(read_u64);
+    Ok(names.into_iter().zip(values).collect())
+}
+
+/// The kernel's names of all that is in a set, in its order.
+fn names(interface: &str, set: u32) -> io::Result<Vec<String>> {
     // struct ethtool_sset_info: command, reserved, 64 bits of mask, and the size of each set in it.
     let mut request = vec![0; 5];
     request[0] = ETHTOOL_GSSET_INFO;
-    write_u64(&mut request[2..4], 1 << ETH_SS_FEATURES);
+    write_u64(&mut request[2..4], 1 << set);
     ioctl(interface, &mut request)?;
     let count = request[4];
     // struct ethtool_gstrings: command, set, size, and 32 bytes for each name.
     let mut request = vec![0; 3 + NAME_WORDS * count as usize];
-    request[..3].copy_from_slice(&[ETHTOOL_GSTRINGS, ETH_SS_FEATURES, count]);
+    request[..3].copy_from_slice(&[ETHTOOL_GSTRINGS, set, count]);
     ioctl(interface, &mut request)?;
     Ok(request[3..]
         .chunks(NAME_WORDS)
@@ -170,6 +202,15 @@ fn write_u64(words: &mut [u32], value: u64) {
     for (word, bytes) in words.iter_mut().zip(value.to_ne_bytes().chunks(4)) {
         *word = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
     }
+}
+
+/// Reads 64 bits as they lie in memory.
+fn read_u64(words: &[u32]) -> u64 {
+    let mut bytes = [0; 8];
+    for (place, word) in bytes.chunks_mut(4).zip(words) {
+        place.copy_from_slice(&word.to_ne_bytes());
+    }
+    u64::from_ne_bytes(bytes)
 }
 
 /// One request of ethtool's, which the kernel answers in the same place; its result, if not negative.
@@ -220,6 +261,12 @@ mod tests {
     }
 
     #[test]
+    fn an_interface_without_counters_of_its_own_has_none() {
+        assert_eq!(statistics("lo").unwrap(), []);
+        assert!(statistics("no-such-one").is_err());
+    }
+
+    #[test]
     fn a_feature_that_is_not_is_refused() {
         let error = set_features("lo", &["no-such-feature"], true).unwrap_err();
         assert!(
@@ -240,5 +287,7 @@ mod tests {
             [0, 0x10]
         };
         assert_eq!(words, expected);
+        write_u64(&mut words, u64::MAX - 5);
+        assert_eq!(read_u64(&words), u64::MAX - 5);
     }
 }

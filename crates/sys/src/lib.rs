@@ -3,6 +3,7 @@
 
 mod af_xdp;
 mod boot_time;
+mod bpf_map;
 mod caller;
 mod cpu;
 mod cpu_time;
@@ -37,6 +38,7 @@ mod xdp_slot;
 
 pub use af_xdp::XdpSocket;
 pub use boot_time::{BootTime, BothClocks};
+pub use bpf_map::MapEntries;
 pub use caller::{create_folder, give_to_caller};
 pub use cpu::{PinnedThread, online_cpus, pin_this_thread, prefer_this_thread};
 pub use cpu_time::{
@@ -48,7 +50,7 @@ pub use descendants::{Descendants, STARTED_MARK};
 pub use descriptor_ring::{DeviceRing, DriverRing, descriptor_ring};
 pub use detached_mount::{Sysfs, tracepoint_format};
 pub use error::SysError;
-pub use ethtool::{Feature, enable_gro, features, set_features, transmit_queues};
+pub use ethtool::{Feature, enable_gro, features, set_features, statistics, transmit_queues};
 pub use input::{Bounded, Input, Refusal, check_inside};
 pub use interface::{Interface, addresses, interface};
 pub use interrupt::{Interrupts, WakeUp, enable_wake_ups, watch_interrupts};

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
+use fwdlab_model::XdpMode;
+
 use crate::namespace::{make_nameless, run_inside};
 use crate::netlink::Netlink;
 use crate::{SysError, interface_index};
@@ -22,7 +24,9 @@ const NLA_F_NESTED: u16 = 1 << 15;
 
 /// Only where there is no program yet.
 const UPDATE_IF_NOEXIST: u32 = 1;
-/// By the driver, not by the kernel's stack, which would be slower without a word.
+/// By the kernel's stack.
+const SKB_MODE: u32 = 2;
+/// By the driver.
 const DRV_MODE: u32 = 4;
 
 /// The XDP slot of an interface.
@@ -35,19 +39,22 @@ pub struct XdpSlot {
     netlink: Netlink,
     interface: String,
     index: u32,
+    mode: XdpMode,
 }
 
 impl XdpSlot {
-    /// Opens the slot of an interface of the calling thread's namespace; it may be used from any.
+    /// Opens the slot of an interface of the calling thread's namespace; it may be used from any. An interface has one a
+    /// mode.
     ///
     /// # Errors
     /// When there is no such interface.
-    pub fn open(interface: &str) -> Result<Self, SysError> {
+    pub fn open(interface: &str, mode: XdpMode) -> Result<Self, SysError> {
         let failed = |source| SysError::new(format!("opening rtnetlink for {interface}"), source);
         Ok(Self {
             index: interface_index(interface)?,
             netlink: Netlink::route().map_err(failed)?,
             interface: interface.to_owned(),
+            mode,
         })
     }
 
@@ -56,7 +63,7 @@ impl XdpSlot {
     /// # Errors
     /// When another one is there, or the driver cannot run it.
     pub fn fill(&mut self, program: BorrowedFd<'_>) -> Result<(), SysError> {
-        let flags = UPDATE_IF_NOEXIST | DRV_MODE;
+        let flags = UPDATE_IF_NOEXIST | self.flags();
         self.set(program.as_raw_fd(), flags, "attaching an XDP program to")
     }
 
@@ -65,7 +72,15 @@ impl XdpSlot {
     /// # Errors
     /// When the kernel refuses.
     pub fn empty(&mut self) -> Result<(), SysError> {
-        self.set(-1, DRV_MODE, "detaching the XDP program from")
+        self.set(-1, self.flags(), "detaching the XDP program from")
+    }
+
+    /// Where it runs is always said: left to itself, a kernel takes the slower way without a word.
+    const fn flags(&self) -> u32 {
+        match self.mode {
+            XdpMode::Native => DRV_MODE,
+            XdpMode::Generic => SKB_MODE,
+        }
     }
 
     fn set(&mut self, program: i32, flags: u32, what: &str) -> Result<(), SysError> {
@@ -109,7 +124,7 @@ impl XdpParking {
             let body = veth_message(INTERFACE);
             let flags = NLM_F_CREATE | NLM_F_EXCL;
             netlink.tell(RTM_NEWLINK, flags, &body).map_err(failed)?;
-            let mut slot = XdpSlot::open(INTERFACE)?;
+            let mut slot = XdpSlot::open(INTERFACE, XdpMode::Native)?;
             slot.fill(program)?;
             Ok(slot)
         };
@@ -155,7 +170,7 @@ mod tests {
 
     #[test]
     fn there_is_no_slot_without_an_interface() {
-        assert!(XdpSlot::open("nowhere").is_err());
+        assert!(XdpSlot::open("nowhere", XdpMode::Native).is_err());
     }
 
     #[test]

@@ -62,6 +62,18 @@ macro_rules! require_tool {
     };
 }
 
+/// Skips the test unless maps can be pinned.
+#[macro_export]
+macro_rules! require_bpf_file_system {
+    () => {
+        if !$crate::is_mounted("bpf", "/sys/fs/bpf") {
+            $crate::skip!(
+                "no BPF file system is mounted at /sys/fs/bpf; `cargo xtask setup` mounts it"
+            );
+        }
+    };
+}
+
 /// Skips the test unless an OpenSSH server is installed, on the `PATH` or not.
 #[macro_export]
 macro_rules! require_sshd {
@@ -89,6 +101,16 @@ pub fn shared_dir() -> Option<PathBuf> {
     // crates/testkit -> the repository -> what it lies in.
     let beside_repository = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3)?;
     Some(beside_repository.join("shared")).filter(|shared| shared.is_dir())
+}
+
+/// Whether a file system of that type is mounted at a place.
+#[must_use]
+pub fn is_mounted(file_system: &str, place: &str) -> bool {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    mounts.lines().any(|mount| {
+        let mut words = mount.split(' ').skip(1);
+        words.next() == Some(place) && words.next() == Some(file_system)
+    })
 }
 
 /// Where a program lies, looked up as a shell would.

@@ -30,6 +30,19 @@ pub enum TrafficError {
         /// What the kernel or the loader said.
         source: Box<dyn Error + Send + Sync>,
     },
+    /// The kernel's verifier refused a program.
+    #[error(
+        "the kernel's verifier refuses program {program} ({source}); it ends with:\n{}",
+        verdict(log)
+    )]
+    Verifier {
+        /// The program's function.
+        program: String,
+        /// What the kernel said.
+        source: io::Error,
+        /// All that the verifier said.
+        log: String,
+    },
     /// Nothing sends or forwards that traffic.
     #[error("traffic: {}; {}", .0, .0.advice())]
     Traffic(#[from] TrafficFault),
@@ -215,6 +228,15 @@ impl TrafficError {
         )
     }
 
+    /// All that the kernel's verifier said, where it refused a program.
+    #[must_use]
+    pub fn into_verifier_log(self) -> Option<String> {
+        match self {
+            Self::Verifier { log, .. } => Some(log),
+            _ => None,
+        }
+    }
+
     /// Whether an XDP program could not be attached because its interface has another.
     #[must_use]
     pub fn is_of_another_program(&self) -> bool {
@@ -251,6 +273,21 @@ impl TrafficError {
             },
         }
     }
+}
+
+/// The last lines of what a verifier said, without its statistics.
+fn verdict(log: &str) -> String {
+    const LINES: usize = 5;
+    const STATISTICS: [&str; 3] = ["verification time ", "stack depth ", "processed "];
+    let lines = log.lines().map(str::trim_end);
+    let is_said = |line: &&str| {
+        let mut statistics = STATISTICS.iter();
+        !line.is_empty() && !statistics.any(|begin| line.starts_with(begin))
+    };
+    let lines: Vec<&str> = lines.filter(is_said).collect();
+    let last = &lines[lines.len().saturating_sub(LINES)..];
+    let last: Vec<String> = last.iter().map(|line| format!("    {line}")).collect();
+    last.join("\n")
 }
 
 fn counters_remedy(source: &io::Error) -> &'static str {

@@ -148,7 +148,7 @@ impl Sink {
             return Ok(true);
         }
         // Some drivers refuse for other reasons, such as the MTU.
-        self.xdp.attach_in_mode(interface, XdpMode::Skb)?;
+        self.xdp.attach_with(interface, XdpMode::Skb)?;
         Ok(false)
     }
 

@@ -4,9 +4,10 @@ use std::io;
 use std::os::fd::AsFd as _;
 
 use aya::maps::{MapData, PerCpuArray};
-use aya::programs::xdp::{XdpLink, XdpLinkId, XdpMode};
+use aya::programs::xdp::{XdpLink, XdpLinkId, XdpMode as Flag};
 use aya::programs::{ProgramError, ProgramFd, Xdp};
 use aya::{Ebpf, EbpfLoader};
+use fwdlab_model::XdpMode;
 use fwdlab_sys::{XdpParking, XdpSlot, wait_for_network_polls};
 
 use crate::{TrafficError, pass_program};
@@ -14,7 +15,8 @@ use crate::{TrafficError, pass_program};
 /// A loaded XDP program.
 pub struct XdpProgram {
     ebpf: Ebpf,
-    name: &'static str,
+    name: String,
+    mode: XdpMode,
     attachments: Vec<Attachment>,
     parking: Option<XdpParking>,
 }
@@ -90,12 +92,27 @@ impl XdpProgram {
             .map_err(|error| TrafficError::bpf(what(), error))?;
         let program = program_mut(&mut ebpf, name);
         load_patiently(|| program.load()).map_err(|error| TrafficError::bpf(what(), error))?;
-        Ok(Self {
+        Ok(Self::of(ebpf, name.to_owned(), XdpMode::Native))
+    }
+
+    /// One that the kernel has taken already.
+    ///
+    /// Shape: the object has an XDP program of that name.
+    #[must_use]
+    pub const fn of(ebpf: Ebpf, name: String, mode: XdpMode) -> Self {
+        Self {
             ebpf,
             name,
+            mode,
             attachments: Vec::new(),
             parking: None,
-        })
+        }
+    }
+
+    /// What it was loaded from, with the maps that nobody took.
+    #[must_use]
+    pub const fn ebpf(&self) -> &Ebpf {
+        &self.ebpf
     }
 
     /// Takes a map out of the object.
@@ -120,7 +137,7 @@ impl XdpProgram {
     #[must_use]
     pub fn program(&self) -> &Xdp {
         self.ebpf
-            .program(self.name)
+            .program(&self.name)
             .and_then(|program| program.try_into().ok())
             .expect("the program was found when it was loaded")
     }
@@ -141,18 +158,18 @@ impl XdpProgram {
     /// # Errors
     /// When there is no such interface, or it has a program already.
     pub fn attach(&mut self, interface: &str) -> Result<(), TrafficError> {
-        // Anything but the driver's own XDP would be slower without a word.
-        self.attach_in_mode(interface, XdpMode::Driver)
+        // The mode is always said: left to itself, a kernel takes the slower one without a word.
+        let flag = match self.mode {
+            XdpMode::Native => Flag::Driver,
+            XdpMode::Generic => Flag::Skb,
+        };
+        self.attach_with(interface, flag)
     }
 
-    pub(crate) fn attach_in_mode(
-        &mut self,
-        interface: &str,
-        mode: XdpMode,
-    ) -> Result<(), TrafficError> {
+    pub(crate) fn attach_with(&mut self, interface: &str, flag: Flag) -> Result<(), TrafficError> {
         let what = self.attaching(interface);
-        let link = link(program_mut(&mut self.ebpf, self.name), what, |program| {
-            program.attach(interface, mode)
+        let link = link(program_mut(&mut self.ebpf, &self.name), what, |program| {
+            program.attach(interface, flag)
         })?;
         self.attachments.push(Attachment::Link(link));
         Ok(())
@@ -176,7 +193,8 @@ impl XdpProgram {
     /// # Errors
     /// Without the privilege, or where the kernel has no veth.
     pub fn park(&mut self) -> Result<(), TrafficError> {
-        if self.parking.is_some() {
+        // In the kernel's stack, a program is called as any other function.
+        if self.parking.is_some() || self.mode == XdpMode::Generic {
             return Ok(());
         }
         let parking = XdpParking::of(self.descriptor()?.as_fd())
@@ -187,7 +205,7 @@ impl XdpProgram {
 
     fn fill(&self, interface: &str) -> Result<XdpSlot, TrafficError> {
         let failed = |error| TrafficError::bpf(self.attaching(interface), error);
-        let mut slot = XdpSlot::open(interface).map_err(failed)?;
+        let mut slot = XdpSlot::open(interface, self.mode).map_err(failed)?;
         slot.fill(self.descriptor()?.as_fd()).map_err(failed)?;
         Ok(slot)
     }
@@ -231,7 +249,7 @@ impl XdpProgram {
         let mut pass = pass_program()?;
         let mut retired = Vec::new();
         for attached in links {
-            let program = program_mut(&mut pass.ebpf, pass.name);
+            let program = program_mut(&mut pass.ebpf, &pass.name);
             let replace = |program: &mut Xdp| program.attach_to_link(attached);
             retired.push(link(program, what(), replace)?);
         }

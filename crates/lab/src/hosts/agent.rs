@@ -22,6 +22,7 @@ use super::protocol::{
     Answer, Ask, Counted, Expected, HELD_MAX, Hello, Load, PROTOCOL, Sent, SinkState, Station,
     UNHEARD_MAX,
 };
+use crate::LabError;
 use crate::mechanism::program::{Hook, Program, Programs};
 
 /// How long the frames of a probe may take to be sent.
@@ -91,7 +92,7 @@ pub fn serve_agent(
             Ok(ask) => agent.answer(ask, &lines),
             Err(error) => Err(format!("not a request: {error}")),
         };
-        say(output, &answer.unwrap_or_else(|why| Answer::Failed { why }))?;
+        say(output, &answer.unwrap_or_else(|why| failed(why, None)))?;
         asked = Instant::now();
     }
 }
@@ -186,7 +187,13 @@ impl Agent {
     }
 
     fn attach(&mut self, program: &Program, interfaces: &[String]) -> Result<Answer, String> {
-        let loaded = self.programs.load(program).map_err(text)?;
+        let loaded = match self.programs.load(program) {
+            Err(LabError::Traffic(error @ TrafficError::Verifier { .. })) => {
+                let why = error.to_string();
+                return Ok(failed(why, error.into_verifier_log()));
+            }
+            loaded => loaded.map_err(text)?,
+        };
         for interface in interfaces {
             let attached =
                 refuse_needed(interface).and_then(|()| once_free(|| loaded.attach(interface)));
@@ -434,6 +441,10 @@ fn pause(length: Duration, lines: &Receiver<String>) -> Result<(), String> {
     }
 }
 
+const fn failed(why: String, verifier_log: Option<String>) -> Answer {
+    Answer::Failed { why, verifier_log }
+}
+
 fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
@@ -457,7 +468,7 @@ mod tests {
     fn what_is_no_request_is_answered_and_ends_nothing() {
         let answers = answers("{\n{\"ask\":\"stop\"}\n");
         assert_eq!(answers.len(), 3);
-        assert!(answers[0].starts_with("{\"protocol\":5"), "{}", answers[0]);
+        assert!(answers[0].starts_with("{\"protocol\":6"), "{}", answers[0]);
         assert!(answers[1].contains("not a request"), "{}", answers[1]);
         assert!(answers[2].contains("it sends nothing"), "{}", answers[2]);
     }

@@ -14,7 +14,7 @@ use object::build::elf::Builder;
 
 use super::protocol::{Answer, Ask, BETWEEN_SIGNS_OF_LIFE, Hello, PROTOCOL};
 use super::ssh::Connection;
-use crate::LabError;
+use crate::{LabError, verifier_log};
 
 /// How much longer than asked for an answer may take.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -95,7 +95,11 @@ impl AgentProcess {
         let line = self.line(what, PATIENCE)?;
         match self.read(what, &line)? {
             Answer::Done => Ok(Ok(())),
-            Answer::Failed { why } => Ok(Err(why)),
+            Answer::Failed {
+                why,
+                verifier_log: Some(log),
+            } => Ok(Err(verifier_log::kept(why, &log))),
+            Answer::Failed { why, .. } => Ok(Err(why)),
             other => Err(self.unexpected(what, &other)),
         }
     }
@@ -117,7 +121,7 @@ impl AgentProcess {
     pub(super) fn answer(&mut self, what: &str, length: Duration) -> Result<Answer, LabError> {
         let line = self.line(what, PATIENCE + length)?;
         match self.read(what, &line)? {
-            Answer::Failed { why } => Err(self.failed(what, &why)),
+            Answer::Failed { why, .. } => Err(self.failed(what, &why)),
             answer => Ok(answer),
         }
     }

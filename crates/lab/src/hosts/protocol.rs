@@ -10,7 +10,7 @@ use crate::counters::Drops;
 use crate::mechanism::program::{Hook, Program};
 
 /// Changes with every change of what is said.
-pub(crate) const PROTOCOL: u32 = 5;
+pub(crate) const PROTOCOL: u32 = 6;
 
 /// How often a run tells its processes that it lives, by a line without anything, which has no answer.
 pub(crate) const BETWEEN_SIGNS_OF_LIFE: Duration = Duration::from_secs(10);
@@ -134,6 +134,9 @@ pub(crate) enum Answer {
     },
     Failed {
         why: String,
+        /// All that the kernel's verifier said, where it refused a program.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        verifier_log: Option<String>,
     },
 }
 

@@ -23,6 +23,11 @@ impl<T: Clone> ByLevel<T> {
         (!factors.is_empty()).then_some(Self(factors))
     }
 
+    /// What the levels mean, of all factors.
+    pub(super) fn meanings(&self) -> impl Iterator<Item = &T> {
+        self.0.values().flat_map(BTreeMap::values)
+    }
+
     /// What a variant's levels mean, each with its factor and its level.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ pub(crate) mod iflib;
 mod image;
 pub(crate) mod kernel;
 pub(crate) mod nft;
+pub(crate) mod object;
 pub(crate) mod program;
 pub(crate) mod question;
 mod reading;
@@ -195,7 +196,7 @@ pub(crate) fn on_linux(
     let mut routes: Vec<Box<dyn Mechanism>> = Vec::new();
     let mut commands: Vec<Box<dyn Mechanism>> = Vec::new();
     // First: a driver that takes a program may change its port's features.
-    if let Some(xdp) = xdp::on_linux(&resolved.lab, resolved.traffic.direction, place) {
+    if let Some(xdp) = xdp::LinuxXdp::new(&resolved.lab, resolved.traffic.direction, place)? {
         mechanisms.push(Box::new(xdp));
     }
     if let Some(tc) = tc::LinuxTc::new(&resolved.lab, resolved.traffic.direction, place)? {

@@ -1,19 +1,20 @@
 //! Programs that mechanisms attach to the ports of a DUT.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
-use fwdlab_model::Variant;
+use fwdlab_model::{Variant, XdpMode};
 use fwdlab_traffic::{CountingProgram, TrafficError};
 use serde::{Deserialize, Serialize};
 
 use super::Mechanism;
 use super::by_level::ByLevel;
+use super::object::OwnObject;
 use super::question::{Answers, Look, Question};
-use super::step::Action;
+use super::step::{Action, Errand, Step, owned};
 use super::tc::TcFilter;
 use super::tools::Tool;
-use super::xdp::{FORWARDER_DROPPED, fib_forwarder};
+use super::xdp::{FORWARDER_DROPPED, OwnXdp, fib_forwarder};
 use crate::counters::Drops;
 use crate::{LabError, Moved};
 
@@ -36,18 +37,10 @@ impl Hook {
         }
     }
 
-    /// Whether its programs may keep a state in maps.
-    const fn keeps_state(self) -> bool {
-        match self {
-            Self::Xdp => false,
-            Self::TcIngress => true,
-        }
-    }
-
     /// What a program there does, as messages begin.
     pub(crate) const fn what(self) -> &'static str {
         match self {
-            Self::Xdp => "forwarding by XDP",
+            Self::Xdp => "an XDP program",
             Self::TcIngress => "a tc program",
         }
     }
@@ -59,21 +52,48 @@ impl Hook {
 pub(crate) enum Program {
     /// By XDP: the forwarder that asks the kernel's FIB for every frame.
     Forwarder,
-    /// By tc: one of the owner's.
-    Tc {
-        /// The object file.
-        object: Vec<u8>,
-        /// Its function.
-        name: String,
+    /// By XDP: one of the owner's.
+    Xdp {
+        /// Its object.
+        object: OwnObject,
+        /// Where the kernel runs it.
+        mode: XdpMode,
+        /// The ports that have it; those of its hook without.
+        ports: Option<Vec<String>>,
     },
+    /// By tc: one of the owner's.
+    Tc(OwnObject),
 }
 
 impl Program {
     /// Where it runs.
     pub(crate) const fn hook(&self) -> Hook {
         match self {
-            Self::Forwarder => Hook::Xdp,
-            Self::Tc { .. } => Hook::TcIngress,
+            Self::Forwarder | Self::Xdp { .. } => Hook::Xdp,
+            Self::Tc(_) => Hook::TcIngress,
+        }
+    }
+
+    /// The owner's object; none of ours.
+    pub(crate) const fn object(&self) -> Option<&OwnObject> {
+        match self {
+            Self::Forwarder => None,
+            Self::Xdp { object, .. } | Self::Tc(object) => Some(object),
+        }
+    }
+
+    /// Whether it may keep a state in maps.
+    const fn keeps_state(&self) -> bool {
+        self.object().is_some()
+    }
+
+    /// Which ports have it, of a hook with these.
+    fn ports<'p>(&'p self, of_hook: &'p [String]) -> &'p [String] {
+        match self {
+            Self::Xdp {
+                ports: Some(ports), ..
+            } => ports,
+            _ => of_hook,
         }
     }
 }
@@ -91,14 +111,15 @@ impl Attachment {
     /// Whether nothing is to be done where that program stands. One that may keep a state is attached anew: what it has kept
     /// of one slice is no part of the next.
     pub(crate) fn is_done(&self, standing: Option<&Program>) -> bool {
-        let is_fresh = self.program.is_none() || !self.hook.keeps_state();
-        is_fresh && standing == self.program.as_ref()
+        let keeps_state = self.program.as_ref().is_some_and(Program::keeps_state);
+        !keeps_state && standing == self.program.as_ref()
     }
 }
 
 /// The programs of one hook, by the levels of the factors that set it.
 pub(super) struct HookPrograms {
     pub(super) hook: Hook,
+    /// Where a program is that does not say it of itself.
     pub(super) ports: Vec<String>,
     /// Nothing is there at a level without one.
     pub(super) by_level: ByLevel<Option<Program>>,
@@ -121,9 +142,52 @@ impl HookPrograms {
         let wanted = self.by_level.get(variant)?;
         Ok(wanted.map(|program| Attachment {
             hook: self.hook,
-            ports: self.ports.clone(),
+            ports: self.ports_of(program.as_ref()).to_vec(),
             program: program.clone(),
         }))
+    }
+
+    /// The ports that have a program.
+    fn ports_of<'p>(&'p self, program: Option<&'p Program>) -> &'p [String] {
+        program.map_or(&self.ports, |program| program.ports(&self.ports))
+    }
+
+    /// The programs of all levels.
+    pub(super) fn programs(&self) -> impl Iterator<Item = &Program> {
+        self.by_level.meanings().filter_map(Option::as_ref)
+    }
+
+    /// The ports that any level has a program on.
+    pub(super) fn all_ports(&self) -> BTreeSet<&String> {
+        let of_programs = self.programs().flat_map(|program| program.ports(&self.ports));
+        self.ports.iter().chain(of_programs).collect()
+    }
+
+    /// Keeps from a host what outlives a process that is killed: files by which maps are pinned.
+    ///
+    /// # Errors
+    /// `Host` where such a file is there already.
+    pub(super) fn keep_pins(&self, answers: &Answers) -> Result<Vec<Step>, LabError> {
+        let pins = self.pins().into_iter().map(|pin| {
+            if answers.get(&is_there(&pin)).is_some() {
+                let why = format!("{pin} is there already: another program's map; remove it before the run");
+                return Err(answers.wrong(why));
+            }
+            let undo = Errand::of(&["rm", "-f", &pin]);
+            Ok(Step::kept(format!("the pinned map {pin}"), undo))
+        });
+        pins.collect()
+    }
+
+    /// What tells whether they are there.
+    pub(super) fn looks_for_pins(&self) -> impl Iterator<Item = Question> {
+        let pins = self.pins().into_iter();
+        pins.map(|pin| Question::maybe(is_there(&pin)))
+    }
+
+    fn pins(&self) -> BTreeSet<String> {
+        let objects = self.programs().filter_map(Program::object);
+        objects.flat_map(OwnObject::pins).collect()
     }
 
     /// Whether a variant says what the ports are to have.
@@ -164,7 +228,7 @@ impl Mechanism for HookPrograms {
         let Some(wanted) = self.by_level.get(variant)? else {
             return Ok(Vec::new());
         };
-        let looks = self.ports.iter().map(|port| (self.shown)(port));
+        let looks = self.all_ports().into_iter().map(|port| (self.shown)(port));
         let number = wanted.as_ref().map(|_| Question::Attached(self.hook));
         Ok(looks.map(Question::Needed).chain(number).collect())
     }
@@ -179,7 +243,13 @@ impl Mechanism for HookPrograms {
             (Some(_), None) => "a program".to_owned(),
             _ => shown_number(number),
         };
-        Ok(self.ports.iter().find_map(|port| {
+        let with_program = self.ports_of(wanted.as_ref());
+        Ok(self.all_ports().into_iter().find_map(|port| {
+            let asked = if with_program.contains(port) {
+                asked.clone()
+            } else {
+                shown_number(None)
+            };
             let shown = answers.get(&(self.shown)(port).words());
             let seen = shown_number((self.number_in)(shown.unwrap_or_default()));
             (seen != asked).then(|| Moved::of((self.setting)(port), &asked, seen))
@@ -249,7 +319,7 @@ impl Programs {
             Entry::Vacant(none) => none.insert((program.clone(), load(program)?)),
             Entry::Occupied(held) => {
                 let held = held.into_mut();
-                if held.0 != *program || hook.keeps_state() {
+                if held.0 != *program || program.keeps_state() {
                     let loaded = load(program)?;
                     held.1.detach()?;
                     *held = (program.clone(), loaded);
@@ -284,10 +354,16 @@ fn shown_number(of: Option<u32>) -> String {
     of.map_or("none".to_owned(), |id| id.to_string())
 }
 
+/// What prints a file's name where it is there, and fails elsewhere.
+fn is_there(file: &str) -> Vec<String> {
+    owned(&["ls", "-d", file])
+}
+
 fn load(program: &Program) -> Result<Box<dyn Loaded>, LabError> {
     Ok(match program {
         Program::Forwarder => Box::new(fib_forwarder()?),
-        Program::Tc { object, name } => Box::new(TcFilter::load(object, name)?),
+        Program::Xdp { object, mode, .. } => Box::new(OwnXdp::load(object, *mode)?),
+        Program::Tc(object) => Box::new(TcFilter::load(object)?),
     })
 }
 

@@ -1,29 +1,34 @@
 //! The DUT in its namespace: what mechanisms ask and do is carried out in this process. What it changes goes with the
 //! namespace, and what outlives that is announced to the journal before it is done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use fwdlab_model::{
     AddressFamily, Binding, CommandBinding, Direction, Level, Placement, Resolved, Tester, Variant,
 };
 use fwdlab_sys::Descendants;
+use fwdlab_traffic::TrafficError;
 
 use crate::counters::Drops;
 use crate::journal::{ChangeId, Journal, Started, Undo};
 use crate::mechanism::nft::{self, Generation};
+use crate::mechanism::object::OwnObject;
 use crate::mechanism::program::{Attachment, Hook, Loaded, Program, Programs};
 use crate::mechanism::question::{Answers, Look, Question};
 use crate::mechanism::settings::Settings;
-use crate::mechanism::step::Action;
+use crate::mechanism::step::{Action, owned};
 use crate::mechanism::transport::{Noticed, Transport, Watch, Watched};
 use crate::mechanism::{DutPlace, ethtool, on_linux, sysctl, xdp};
 use crate::netlink::RouteMonitor;
-use crate::topology::receiving;
-use crate::{Asks, LabError, Moved, Topology, program};
+use crate::topology::{DUT_IN, DUT_OUT, receiving};
+use crate::{Asks, LabError, Moved, Topology, program, verifier_log};
 
 /// The file that moves an interface's polling into a thread.
 const THREADED: &str = "/threaded";
+
+/// Under which the frames are counted that the owner's XDP programs drop.
+const OWN_XDP: &str = "XDP program";
 
 /// What sets the DUT to variants, and what stands there.
 pub(super) struct Dut {
@@ -41,6 +46,12 @@ struct Standing {
     loads_programs: bool,
     programs: Programs,
     attached: BTreeMap<Hook, Program>,
+    /// The files by which maps may be pinned, each announced.
+    pins: BTreeSet<String>,
+    /// Frames that the owner's XDP programs have dropped that were taken off again.
+    own_xdp_drops: u64,
+    /// Those that XDP programs had dropped when the owner's was attached; none where none is.
+    xdp_drops_before: Option<u64>,
     /// The levels that the owner's programs have set, by factor, with the changes that undo them.
     own: BTreeMap<String, (Level, ChangeId)>,
     /// Of the ruleset that was read back last.
@@ -74,6 +85,9 @@ impl Dut {
                 loads_programs: tester == Tester::Ebpf,
                 programs: Programs::default(),
                 attached: BTreeMap::new(),
+                pins: BTreeSet::new(),
+                own_xdp_drops: 0,
+                xdp_drops_before: None,
                 own: BTreeMap::new(),
                 generation: None,
                 routes: None,
@@ -183,12 +197,31 @@ impl Dut {
         self.settings.drops(&mut way, &answers)
     }
 
-    /// Takes what forwards by XDP off the DUT, until the next variant is set.
+    /// Takes every XDP program off the ports where frames come in, until the next variant is set: that of a level, and what the
+    /// owner's programs have put there, with all else that they have set.
     ///
     /// # Errors
-    /// What the kernel refuses.
-    pub(super) fn detach_forwarder(&mut self, topology: &mut Topology) -> Result<(), LabError> {
-        self.standing.on(topology).detach(Hook::Xdp)
+    /// `XdpStays` where a program stays when they have taken their level back, and what the kernel or they refuse.
+    pub(super) fn clear_ingress(
+        &mut self,
+        topology: &mut Topology,
+        journal: &mut Journal,
+    ) -> Result<(), LabError> {
+        self.standing.on(topology).detach(Hook::Xdp)?;
+        if self.standing.port_with_program(topology)?.is_none() {
+            return Ok(());
+        }
+        let own = std::mem::take(&mut self.standing.own);
+        for (_, change) in own.values().rev() {
+            journal.undo(change)?;
+        }
+        match self.standing.port_with_program(topology)? {
+            None => Ok(()),
+            Some(port) => Err(LabError::XdpStays {
+                port: port.to_owned(),
+                factors: own.into_keys().collect(),
+            }),
+        }
     }
 }
 
@@ -198,6 +231,16 @@ impl Standing {
             standing: self,
             topology,
         }
+    }
+
+    /// A port where frames come in that has an XDP program.
+    fn port_with_program(&self, topology: &mut Topology) -> Result<Option<&'static str>, LabError> {
+        for port in receiving(self.direction) {
+            if topology.dut_xdp_program(port)? != 0 {
+                return Ok(Some(port));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether a factor's level stands that an owner's program has set.
@@ -298,7 +341,7 @@ impl Transport for InProcess<'_> {
                     feature,
                     is_on,
                 } => self.switch(&interface, &feature, is_on)?,
-                Action::Attach(attachment) => self.attach(attachment)?,
+                Action::Attach(attachment) => self.attach(journal, attachment)?,
                 Action::Own {
                     factor,
                     level,
@@ -310,7 +353,10 @@ impl Transport for InProcess<'_> {
     }
 
     fn drops(&mut self) -> Result<Drops, LabError> {
-        self.standing.programs.drops()
+        let mut drops = self.standing.programs.drops()?;
+        let frames = self.standing.own_xdp_drops + self.dropped_since_attached()?;
+        drops.insert(OWN_XDP.to_owned(), frames);
+        Ok(drops)
     }
 
     fn watch(&mut self, watch: &Watch) -> Result<(), LabError> {
@@ -378,8 +424,14 @@ impl InProcess<'_> {
             return Some(why.to_owned());
         }
         let program = attachment.program.as_ref()?;
-        let loaded = self.standing.load(program);
-        loaded.err().map(|error| error.to_string())
+        match self.standing.load(program) {
+            Ok(_) => None,
+            Err(LabError::Traffic(error @ TrafficError::Verifier { .. })) => {
+                let why = error.to_string();
+                Some(verifier_log::kept(why, &error.into_verifier_log()?))
+            }
+            Err(error) => Some(error.to_string()),
+        }
     }
 
     /// Why this lab cannot have something done; none where it can.
@@ -463,13 +515,17 @@ impl InProcess<'_> {
         Ok(())
     }
 
-    fn attach(&mut self, attachment: Attachment) -> Result<(), LabError> {
+    fn attach(&mut self, journal: &mut Journal, attachment: Attachment) -> Result<(), LabError> {
         let hook = attachment.hook;
         if attachment.is_done(self.standing.attached.get(&hook)) {
             return Ok(());
         }
         self.detach(hook)?;
         if let Some(program) = attachment.program {
+            self.announce_pins(journal, &program)?;
+            if hook == Hook::Xdp && program.object().is_some() {
+                self.standing.xdp_drops_before = Some(self.xdp_drops()?);
+            }
             let loaded = self.standing.load(&program)?;
             for port in &attachment.ports {
                 let attach = || loaded.attach_to_stay(port);
@@ -480,7 +536,50 @@ impl InProcess<'_> {
         Ok(())
     }
 
+    /// Maps that are pinned outlive this process.
+    fn announce_pins(&mut self, journal: &mut Journal, program: &Program) -> Result<(), LabError> {
+        let pins = program.object().into_iter().flat_map(OwnObject::pins);
+        for pin in pins {
+            if self.standing.pins.insert(pin.clone()) {
+                let undo = Undo::Run {
+                    namespace: self.topology.dut().name().to_owned(),
+                    arguments: owned(&["rm", "-f", &pin]),
+                    started: None,
+                };
+                journal.announce(format!("the pinned map {pin}"), undo)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Frames that the owner's XDP program has dropped since it was attached; the driver counts them.
+    fn dropped_since_attached(&mut self) -> Result<u64, LabError> {
+        match self.standing.xdp_drops_before {
+            Some(before) => Ok(self.xdp_drops()?.saturating_sub(before)),
+            None => Ok(0),
+        }
+    }
+
+    /// Frames that XDP programs have dropped on the DUT's ports so far.
+    ///
+    /// # Source
+    /// Linux: `veth_rq_stats_desc` in `drivers/net/veth.c`.
+    fn xdp_drops(&self) -> Result<u64, LabError> {
+        let counters = || [DUT_IN, DUT_OUT].map(fwdlab_sys::statistics);
+        let mut frames = 0;
+        for counters in self.topology.dut().run(counters)? {
+            let counters = counters?;
+            let of_xdp = counters.iter().filter(|(name, _)| name.ends_with("xdp_drops"));
+            frames += of_xdp.map(|(_, frames)| frames).sum::<u64>();
+        }
+        Ok(frames)
+    }
+
     fn detach(&mut self, hook: Hook) -> Result<(), LabError> {
+        if hook == Hook::Xdp {
+            self.standing.own_xdp_drops += self.dropped_since_attached()?;
+            self.standing.xdp_drops_before = None;
+        }
         let attached = self.standing.attached.remove(&hook);
         if let Some(loaded) = attached.and_then(|_| self.standing.programs.of(hook)) {
             self.topology.dut().run(|| loaded.detach())??;

@@ -304,7 +304,7 @@ impl<'a> Measurement<'a> {
     ) -> Result<Option<f64>, LabError> {
         let direction = self.resolved.traffic.direction;
         load.hold(&mut self.topology, sink)?;
-        self.dut.detach_forwarder(&mut self.topology)?;
+        self.dut.clear_ingress(&mut self.topology, self.changes.0)?;
         self.control
             .begin(&self.topology, direction, &load.sender)?;
         load.sender.release();

@@ -11,6 +11,7 @@ mod conservation;
 mod liveness;
 mod measure;
 mod mechanisms;
+mod own_xdp;
 mod profiles;
 mod regimes;
 mod rig;

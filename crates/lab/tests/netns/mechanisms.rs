@@ -7,22 +7,21 @@ use std::path::Path;
 use std::process::Command;
 
 use fwdlab_lab::{BlockOutcome, LabError, LabEvent, NetnsLab};
-use fwdlab_model::binding::TcProgram;
 use fwdlab_model::{
-    AddressFamily, Apply, Binding, CommandBinding, DutInterface, InvalidReason, Level, Resolved,
-    Upload, Values,
+    AddressFamily, Apply, Binding, CommandBinding, DutInterface, EbpfProgram, InvalidReason, Level,
+    Resolved, Values,
 };
 
 use crate::rig::{
-    FAMILIES, dut_namespace, evidence_against, experiment, measure, own_namespaces,
-    own_the_machine, run, sysctl,
+    FAMILIES, dut_namespace, ebpf_program, evidence_against, experiment, measure, own_namespaces,
+    own_the_machine, run, sysctl, test_object,
 };
 
 const FAMILY: [AddressFamily; 1] = [AddressFamily::Inet];
 const DUT_IN: [DutInterface; 1] = [DutInterface::DutIn];
 
 /// Measures a block, and in each slice asks the DUT from outside; the answers by variant.
-fn observe(resolved: &Resolved, question: &[&str]) -> (BlockOutcome, Vec<(String, String)>) {
+pub(crate) fn observe(resolved: &Resolved, question: &[&str]) -> (BlockOutcome, Vec<(String, String)>) {
     let mut seen = Vec::new();
     let outcome = measure(resolved, &mut |event| {
         if let LabEvent::Slice(slice) = event {
@@ -50,7 +49,7 @@ fn disturb(resolved: &Resolved, change: &[&str]) -> BlockOutcome {
     .unwrap()
 }
 
-fn unavailable(resolved: &Resolved) -> Vec<Option<String>> {
+pub(crate) fn unavailable(resolved: &Resolved) -> Vec<Option<String>> {
     let _machine = own_the_machine();
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
     let state = tempfile::tempdir().unwrap();
@@ -521,28 +520,20 @@ fn tc_program(
     object: &str,
     section: &[u8; 10],
     program: Option<&str>,
-) -> Option<TcProgram> {
-    let path = format!("{}/../testkit/bpf/{object}", env!("CARGO_MANIFEST_DIR"));
-    let mut bytes = fs::read(path).unwrap();
+) -> Option<EbpfProgram> {
+    let mut bytes = fs::read(test_object(object)).unwrap();
     while let Some(at) = bytes.windows(10).position(|name| name == b"classifier") {
         bytes[at..][..10].copy_from_slice(section);
     }
     let found = folder.join(object);
     fs::write(&found, &bytes).unwrap();
-    Some(TcProgram {
-        object: Upload {
-            path: object.to_owned(),
-            sha256: fwdlab_model::sha256(&bytes),
-            found,
-        },
-        program: program.map(str::to_owned),
-    })
+    Some(ebpf_program(found, program))
 }
 
 const TC: &[u8; 10] = b"tc\0.......";
 const TC_INGRESS: &[u8; 10] = b"tc/ingress";
 
-fn tc(levels: [(&str, Option<TcProgram>); 3]) -> Binding {
+fn tc(levels: [(&str, Option<EbpfProgram>); 3]) -> Binding {
     let levels = levels.map(|(level, program)| (level.to_owned(), program));
     Binding::Tc(levels.into())
 }
@@ -622,14 +613,7 @@ fn objects_without_the_tc_program_are_errors_that_name_the_file() {
     testkit::require_tool!("tc");
     let folder = tempfile::tempdir().unwrap();
     let object = |object, program| tc_program(folder.path(), object, TC, program);
-    let no_object = TcProgram {
-        object: Upload {
-            sha256: fwdlab_model::sha256(&fs::read("Cargo.toml").unwrap()),
-            found: "Cargo.toml".into(),
-            path: "Cargo.toml".into(),
-        },
-        program: None,
-    };
+    let no_object = ebpf_program("Cargo.toml".into(), None);
     for (program, expected) in [
         (
             object("tc_shed.bpf.o", None),
@@ -641,7 +625,9 @@ fn objects_without_the_tc_program_are_errors_that_name_the_file() {
         ),
         (
             Some(no_object),
-            "Cargo.toml: it is no eBPF object (error parsing ELF data); compile it with `clang -O2 -g -target bpf -c`",
+            "Cargo.toml: it is no eBPF object that can be loaded (error parsing ELF data); compile it with `clang -O2 -g \
+             -target bpf -c`, with programs in SEC(\"xdp\"), SEC(\"xdp.frags\") or SEC(\"tc\"); what cannot be loaded so, \
+             a `command` may load",
         ),
     ] {
         let binding = tc([("program", program), ("none", None), ("nothing", None)]);

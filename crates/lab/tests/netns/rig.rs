@@ -1,7 +1,8 @@
 //! What the tests share: a cabled DUT with generator and sink, and experiments for the whole lab.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fwdlab_lab::{
@@ -9,8 +10,8 @@ use fwdlab_lab::{
     fib_forwarder,
 };
 use fwdlab_model::{
-    AddressFamily, Binding, Design, FamilyOrder, FrameSize, InvalidReason, Lab, Level,
-    PlannedBlock, Resolved, SliceSource, Tester, Traffic, TrialRecord, Values, Variant,
+    AddressFamily, Binding, Design, EbpfProgram, FamilyOrder, FrameSize, InvalidReason, Lab, Level,
+    PlannedBlock, Resolved, SliceSource, Tester, Traffic, TrialRecord, Upload, Values, Variant,
     VariantName,
 };
 use fwdlab_sys::NetworkNamespace;
@@ -122,7 +123,7 @@ impl Rig {
         let text = self
             .topology
             .dut()
-            .run(|| std::fs::read_to_string(format!("/proc/thread-self/net/{file}")))
+            .run(|| fs::read_to_string(format!("/proc/thread-self/net/{file}")))
             .unwrap()
             .unwrap();
         counter_value(&text, counter)
@@ -130,7 +131,7 @@ impl Rig {
 
     pub(crate) fn load_ruleset(&self, ruleset: &str) {
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), format!("flush ruleset\n{ruleset}")).unwrap();
+        fs::write(file.path(), format!("flush ruleset\n{ruleset}")).unwrap();
         let path = file.path().to_str().unwrap();
         run_in(self.topology.dut(), &["nft", "-f", path]);
     }
@@ -184,7 +185,7 @@ pub(crate) fn dut_namespace() -> String {
 /// Names of the namespaces of one process.
 pub(crate) fn own_namespaces(pid: u32) -> Vec<String> {
     let prefix = format!("fwdlab-{pid}-");
-    let Ok(entries) = std::fs::read_dir("/run/netns") else {
+    let Ok(entries) = fs::read_dir("/run/netns") else {
         return Vec::new();
     };
     let mut names: Vec<String> = entries
@@ -258,6 +259,32 @@ pub(crate) fn sysctl(key: &str) -> Binding {
         values: Values::default(),
         reads_back: BTreeMap::new(),
     }
+}
+
+/// A file that a level names.
+pub(crate) fn upload(found: PathBuf) -> Upload {
+    Upload {
+        path: found.display().to_string(),
+        sha256: fwdlab_model::sha256(&fs::read(&found).unwrap()),
+        found,
+    }
+}
+
+/// A program of an object, in which nothing is set.
+pub(crate) fn ebpf_program(object: PathBuf, program: Option<&str>) -> EbpfProgram {
+    EbpfProgram {
+        object: upload(object),
+        program: program.map(str::to_owned),
+        globals: BTreeMap::new(),
+        maps: BTreeMap::new(),
+        tail_calls: BTreeMap::new(),
+    }
+}
+
+/// Where an object is that only tests have.
+pub(crate) fn test_object(name: &str) -> PathBuf {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    crates.join("testkit/bpf").join(name)
 }
 
 /// A binding of levels to rulesets.

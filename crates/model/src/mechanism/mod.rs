@@ -7,6 +7,7 @@ mod bind;
 mod cmdline;
 mod command;
 mod configs;
+mod ebpf;
 mod ethtool;
 mod filters;
 mod image;

@@ -3,17 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use toml::Spanned;
 
-use crate::binding::{Binding, TcProgram};
+use crate::binding::Binding;
 use crate::document::{Reading, Value};
 use crate::kind::{LabKind, System};
-use crate::schema_parts::{by_level, line, table};
+use crate::schema_parts::{by_level, table};
 
-use super::name::is_path_part;
+use super::ebpf::{self, Named};
 use super::{Binder, ByLevel, Description, Given, Levels, Mechanism, levels};
-
-const KEYS: &[&str] = &["object", "program"];
 
 pub(super) const TC: Description = Description {
     key: "tc",
@@ -21,31 +18,18 @@ pub(super) const TC: Description = Description {
     levels: Levels::Files,
     kinds: &[LabKind::Netns, LabKind::Ssh(System::Linux)],
     takes_values: false,
-    table: Some((KEYS, "/additionalProperties/anyOf/1")),
+    table: Some((&ebpf::KEYS, "/additionalProperties/anyOf/1")),
     read,
     schema,
 };
 
 fn schema() -> serde_json::Value {
-    let program = table(json!({
-        "required": KEYS,
-        "properties": {
-            "object": line("The eBPF object file, relative to this file."),
-            "program": line("Which of its programs, by the name of its function."),
-        },
-    }));
+    let program = table(json!({ "required": ["object"], "properties": ebpf::properties() }));
     by_level(
         "The eBPF object file of each level, relative to this file, whose tc program is attached to the ingress of the \
-         DUT's receiving interface; a table names one of several programs; \"\" is none.",
+         DUT's receiving interface; a table says more of it; \"\" is none.",
         json!({ "anyOf": [{ "type": "string" }, program] }),
     )
-}
-
-/// An object file, relative to the lab file, and which of its programs, where it has several.
-#[derive(Debug)]
-struct Named {
-    object: Spanned<String>,
-    program: Option<String>,
 }
 
 fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
@@ -61,15 +45,9 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism
 
 fn bind(binder: &mut Binder<'_, '_>, programs: &BTreeMap<String, Option<Named>>) -> Binding {
     let programs = binder.levels(programs).into_iter();
-    let programs = programs.filter_map(|(level, named)| {
-        let program = match named {
-            Some(named) => Some(TcProgram {
-                object: binder.upload(&named.object)?,
-                program: named.program.clone(),
-            }),
-            None => None,
-        };
-        Some((level, program))
+    let programs = programs.filter_map(|(level, named)| match named {
+        Some(named) => Some((level, Some(ebpf::bind(binder, named)?))),
+        None => Some((level, None)),
     });
     Binding::Tc(programs.collect())
 }
@@ -85,28 +63,10 @@ fn program(
         return Some(None);
     }
     if !value.get_ref().is_table() {
-        let object = reading.line(value, what)?;
-        return Some(Some(Named {
-            object,
-            program: None,
-        }));
+        return ebpf::object(reading, value, what).map(Some);
     }
     let table = reading.table(value, what, keys)?;
-    let object = table.required_line(reading, "object");
-    let program = table.required_line(reading, "program")?;
-    if !is_path_part(program.get_ref()) {
-        reading
-            .error(
-                program.span(),
-                format!("{:?} is no name of a program", program.get_ref()),
-            )
-            .with_help("give the name of its function in C");
-        return None;
-    }
-    Some(Some(Named {
-        object: object?,
-        program: Some(program.into_inner()),
-    }))
+    ebpf::read(reading, &table).map(Some)
 }
 
 #[cfg(test)]
@@ -118,7 +78,7 @@ mod tests {
         for (level, allowed) in [
             ("\"\"", true),
             ("{ object = \"a.o\", program = \"classify\" }", true),
-            ("{ object = \"a.o\" }", false),
+            ("{ object = \"a.o\" }", true),
             ("{ object = \"a.o\", program = \"a/b\" }", false),
             (
                 "{ object = \"a.o\", program = \"a\", section = \"b\" }",

@@ -15,7 +15,7 @@ use crate::hosts::protocol::{Answer, Ask, HELD_MAX};
 use crate::hosts::ssh::Connection;
 use crate::hosts::transport::Abilities;
 use crate::mechanism::program::{Attachment, Hook, Program};
-use crate::mechanism::xdp::link_of;
+use crate::mechanism::xdp::{link_of, name_of};
 use crate::{Asks, LabError};
 
 /// What holds programs on the ports, from when a variant first asks for one.
@@ -154,23 +154,24 @@ impl Abilities for Attachments {
     }
 }
 
-/// Waits until a process before this one has taken the forwarder off a DUT's ports: one whose connection was lost finds
+/// Waits until a process before this one has taken its programs off a DUT's ports: one whose connection was lost finds
 /// that out by itself. What is not gone then is its owner's.
 ///
 /// # Errors
 /// Those of the connection.
-pub(super) fn await_no_forwarder(connection: &Connection, of: &DutHost) -> Result<(), LabError> {
+pub(super) fn await_no_program(
+    connection: &Connection,
+    of: &DutHost,
+    names: &[String],
+) -> Result<(), LabError> {
     let start = Instant::now();
     let ports = [&of.interface_in, &of.interface_out];
     let questions = ports.map(|interface| link_of(interface));
     loop {
         let answers = connection.run_all(&questions)?;
-        let mut links = answers.iter().flatten();
-        let is_there = links.any(|link| {
-            let behind = link.split_once("prog/xdp");
-            behind.is_some_and(|(_, program)| program.contains(" name forward "))
-        });
-        if !is_there || start.elapsed() > HELD_MAX {
+        let links = answers.iter().flatten();
+        let mut there = links.filter_map(|link| name_of(link));
+        if !there.any(|name| names.iter().any(|it| it == name)) || start.elapsed() > HELD_MAX {
             return Ok(());
         }
         sleep(Duration::from_secs(1));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use fwdlab_model::{AddressFamily, DutHost, Environment, Resolved};
 use fwdlab_packet::MacAddress;
 
-use super::attachments::{Attachments, await_no_forwarder};
+use super::attachments::{Attachments, await_no_program};
 use super::boot::{Grub, boot};
 use super::facts::{BOOT_ID, facts};
 use super::reached::network;
@@ -80,8 +80,9 @@ pub(in crate::hosts) fn open_dut(
         program: None,
     };
     let dut = Dut::new(host, Box::new(system), settings)?;
-    if mechanism::xdp::is_bound(&resolved.lab) {
-        await_no_forwarder(connection, of)?;
+    let names = mechanism::xdp::names(&resolved.lab);
+    if !names.is_empty() {
+        await_no_program(connection, of, &names)?;
     }
     Ok(dut)
 }
