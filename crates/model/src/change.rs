@@ -39,6 +39,7 @@ pub fn change_options() -> impl Iterator<Item = ChangeOption> {
             Levels::Values | Levels::ValuesOf(_) => "NAME=VALUE",
             Levels::SwitchOf(_) => "NAME=on|off",
             Levels::Files => "FILE",
+            Levels::FilesOr(_) => "FILE|WORD",
             Levels::Words => "WORD",
             Levels::Numbers => "NUMBER",
             Levels::Programs => "COMMAND",
@@ -120,6 +121,17 @@ struct Side {
     meaning: Option<String>,
 }
 
+impl Side {
+    /// That of a word which the mechanism knows.
+    fn of_word(mechanism: &str, word: &str) -> Self {
+        Self {
+            label: format!("{mechanism} {word}"),
+            level: Level::Text(word.to_owned()),
+            meaning: Some(quoted(word)),
+        }
+    }
+}
+
 /// A program with its arguments, and the text that they were split from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandText {
@@ -194,8 +206,16 @@ impl Change {
                     _ => quoted(names[0]),
                 });
             }
-            Levels::Files => {
+            Levels::Files | Levels::FilesOr(_) => {
                 for (word, label) in words.iter().zip(file_labels(words)) {
+                    let own = match levels {
+                        Levels::FilesOr(own) => own,
+                        _ => &[],
+                    };
+                    if own.contains(&word.as_str()) {
+                        sides.push(Side::of_word(mechanism, word));
+                        continue;
+                    }
                     let path = if word == NONE {
                         String::new()
                     } else {
@@ -210,11 +230,7 @@ impl Change {
             }
             Levels::Words => {
                 for word in words {
-                    sides.push(Side {
-                        label: format!("{mechanism} {word}"),
-                        level: Level::Text(word.clone()),
-                        meaning: Some(quoted(word)),
-                    });
+                    sides.push(Side::of_word(mechanism, word));
                 }
             }
             Levels::Numbers | Levels::Programs => {

@@ -109,6 +109,8 @@ pub(crate) enum Levels {
     SwitchOf(&'static str),
     /// A file or a folder for each level.
     Files,
+    /// One of these words of the mechanism for each level, or a file.
+    FilesOr(&'static [&'static str]),
     /// A word of the mechanism for each level.
     Words,
     /// Numbers.

@@ -14,7 +14,8 @@ use super::ebpf::{self, Named};
 use super::{Binder, ByLevel, Description, Given, Levels, Mechanism, interfaces, levels};
 
 /// What needs no object.
-const PROGRAMS: &[(&str, Built)] = &[("off", Built::Off), ("fib", Built::Fib)];
+const WORDS: [&str; 2] = ["off", "fib"];
+const PROGRAMS: &[(&str, Built)] = &[(WORDS[0], Built::Off), (WORDS[1], Built::Fib)];
 
 const MODES: &[(&str, XdpMode)] = &[("native", XdpMode::Native), ("generic", XdpMode::Generic)];
 
@@ -34,7 +35,7 @@ const KEYS: &[&str] = &{
 pub(super) const XDP: Description = Description {
     key: "xdp",
     what: "the XDP program: off, fib, or one of your own",
-    levels: Levels::Files,
+    levels: Levels::FilesOr(&WORDS),
     kinds: &[LabKind::Netns, LabKind::Ssh(System::Linux)],
     takes_values: false,
     table: Some((KEYS, "/additionalProperties/anyOf/1")),
