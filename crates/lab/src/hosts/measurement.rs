@@ -19,7 +19,7 @@ use super::boot::Booter;
 use super::cpu_watch::CpuWatch;
 use super::detached::{Detached, LOAD_FRAMES_MIN, Window};
 use super::dut::unless_refused;
-use super::facts::{Facts, difference, left, shown};
+use super::facts::{Facts, described, difference, left};
 use super::load::{SentLoad, Sums, account_for_not_sent, explain};
 use super::protocol::{SinkState, Station};
 use crate::LabError;
@@ -37,9 +37,6 @@ const BETWEEN_LOOKS_AT_DROPS: Duration = Duration::from_millis(250);
 
 /// How late a program on the DUT may see the load: counters of some ports are a second old.
 const LATE_MAX: Duration = Duration::from_secs(1);
-
-/// How many facts are named where a variant is not what it was.
-const FACTS_NAMED: usize = 3;
 
 /// The facts that differ between variants, by variant.
 pub(super) type DifferingFacts = BTreeMap<VariantName, BTreeMap<String, String>>;
@@ -399,7 +396,7 @@ impl<'a> Measurement<'a> {
             return Ok(None);
         };
         let differing = difference(known, &now);
-        Ok((!differing.is_empty()).then(|| named(&differing)))
+        Ok((!differing.is_empty()).then(|| described(&differing)))
     }
 
     /// Puts the DUT back as it was, and proves it.
@@ -431,7 +428,7 @@ impl<'a> Measurement<'a> {
             return Err(link.dut_connection.wrong(format!(
                 "after the block it is not as it was before: {}; see what else changes it, or whether the \
                  experiment's own programs undo all that they do",
-                named(&left)
+                described(&left)
             )));
         }
         Ok((log, differing_facts(resolved, known)))
@@ -590,20 +587,6 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
 
 fn as_milliseconds(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
-}
-
-/// Some of the facts that differ, with both values.
-fn named(differing: &BTreeMap<String, (String, String)>) -> String {
-    let some = differing.iter().take(FACTS_NAMED);
-    let some = some.map(|(name, (then, now))| {
-        let [then, now] = shown(then, now);
-        format!("{name} was {then:?} and is {now:?}")
-    });
-    let mut text = some.collect::<Vec<_>>().join("; ");
-    if differing.len() > FACTS_NAMED {
-        text += &format!(" and {} facts more", differing.len() - FACTS_NAMED);
-    }
-    text
 }
 
 /// The facts of sysctls that the kernel has made something else of than was asked for, where it may.
