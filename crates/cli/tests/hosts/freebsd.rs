@@ -12,8 +12,8 @@ use crate::shared::{self, block_records, data, records, trial_records};
 use testkit::{Host, text};
 
 /// The programs of FreeBSD that a run asks.
-const PROGRAMS: [&str; 27] = [
-    "arp", "bectl", "boot0cfg", "config", "cpuset", "glabel", "gpart", "ifconfig", "ipf",
+const PROGRAMS: [&str; 28] = [
+    "arp", "bectl", "boot0cfg", "config", "cpuset", "dmesg", "glabel", "gpart", "ifconfig", "ipf",
     "ipfstat", "ipfw", "kenv", "kldstat", "mount", "ndp", "netstat", "nextboot", "pfctl",
     "pmcstat", "route", "sha256", "shutdown", "sockstat", "sysctl", "uname", "updatep2", "upgrade",
 ];

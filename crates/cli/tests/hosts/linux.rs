@@ -315,6 +315,48 @@ fn what_linux_would_drop_of_its_owners_is_refused_before_anything_is_changed() {
 }
 
 #[test]
+fn a_cable_that_comes_out_invalidates_the_trial_and_a_port_that_is_set_down_ends_the_run() {
+    require_rig!();
+    let rig = Rig::start();
+    rig.change("hosts.toml", "slice_ms = 200", "slice_ms = 2000");
+    // More than all probes send.
+    let is_loaded = |since: u64| rig.sent_frames() > since + 8000;
+    let plug = |host, state| {
+        rig.lab
+            .inside(host, &["ip", "link", "set", "dev", "eth2", state])
+    };
+    let child = rig.begin("the load of a trial", || is_loaded(0));
+    plug(Host::Tester, "down");
+    plug(Host::Tester, "up");
+    let child = shared::wait_for_child("two blocks", child, || rig.blocks() > 1);
+    let output = finish(child);
+    assert!(
+        matches!(output.status.code(), Some(0 | 1)),
+        "{}",
+        text(&output)
+    );
+    let told = "the link of eth2 was lost under the load; see to the cable";
+    assert!(text(&output).contains(told), "{}", text(&output));
+    let records = records(&rig.directory());
+    let lost = shared::invalid_reasons(&records)
+        .into_iter()
+        .filter(|reason| reason["reason"] == "link-lost" && reason["ports"] == "eth2");
+    assert_eq!(lost.count(), 1, "{records:?}");
+    let mut blocks = block_records(&records).into_iter();
+    assert!(blocks.any(|block| block["attempt"] == 2), "{records:?}");
+
+    fs::remove_dir_all(rig.results()).unwrap();
+    let since = rig.sent_frames();
+    let child = rig.begin("the load of a trial", || is_loaded(since));
+    plug(Host::Dut, "down");
+    let output = finish(child);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+    let told =
+        "its port eth2 is down: something has set it down since the block was begun; set it up";
+    assert!(text(&output).contains(told), "{}", text(&output));
+}
+
+#[test]
 fn what_bleeds_from_one_variant_to_the_next_is_told() {
     require_rig!();
     let rig = Rig::start();

@@ -18,7 +18,7 @@ use super::Link;
 use super::boot::Booter;
 use super::cpu_watch::CpuWatch;
 use super::detached::{Detached, LOAD_FRAMES_MIN, Window};
-use super::dut::unless_refused;
+use super::dut::{PortLinks, unless_refused};
 use super::facts::{Facts, described, difference, left};
 use super::load::{SentLoad, Sums, account_for_not_sent, explain};
 use super::protocol::{SinkState, Station};
@@ -320,7 +320,7 @@ impl<'a> Measurement<'a> {
     ) -> Result<SentLoad, LabError> {
         let family = slice.family;
         let Link { dut, tester, .. } = &mut *self.link;
-        let before = dut.drops(family)?;
+        let (before, links) = dut.drops_and_links(family)?;
         let forwarded_before = tester.count()?.forwarded_frames;
         let crossing = dut.crossed_by(self.resolved, family);
         tester.send(crossing, slice.load.intended_pps())?;
@@ -330,7 +330,12 @@ impl<'a> Measurement<'a> {
         let forwarded = tester.count()?.forwarded_frames;
         let forwarded = forwarded.saturating_sub(forwarded_before);
         let lost = sent.transmitted_frames.saturating_sub(forwarded);
-        let mut dropped = self.dropped_since(&before, family, lost, sent.offered_frames)?;
+        let (mut dropped, links_now) =
+            self.dropped_since(&before, family, lost, sent.offered_frames)?;
+        let links_lost = match self.link.tester.keeps_links() {
+            true => self.link.dut.links_lost(&links, &links_now),
+            false => BTreeSet::new(),
+        };
         let counted_twice = self
             .generator
             .is_virtual
@@ -344,23 +349,25 @@ impl<'a> Measurement<'a> {
             sent,
             not_transmitted_frames,
             dropped,
+            links_lost,
         })
     }
 
     /// What the DUT has dropped since its counters were read, once they tell of all frames that were lost, or have had
-    /// the time for it.
+    /// the time for it; and its ports then.
     fn dropped_since(
         &mut self,
         before: &Drops,
         family: AddressFamily,
         lost: u64,
         offered: u64,
-    ) -> Result<Drops, LabError> {
+    ) -> Result<(Drops, PortLinks), LabError> {
         let start = Instant::now();
         loop {
-            let dropped = counters::difference(before, &self.link.dut.drops(family)?);
+            let (now, links) = self.link.dut.drops_and_links(family)?;
+            let dropped = counters::difference(before, &now);
             if explain(&dropped, lost, offered) || start.elapsed() > DROPS_LATE_MAX {
-                return Ok(dropped);
+                return Ok((dropped, links));
             }
             sleep(BETWEEN_LOOKS_AT_DROPS);
         }
@@ -524,6 +531,7 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
                 cpus: cpus.map(|watch| watch.cpus).unwrap_or_default(),
             },
             settings_moved: moved,
+            links_lost: load.links_lost,
         })
     }
 
