@@ -252,19 +252,9 @@ fn what_linux_would_drop_of_its_owners_is_refused_before_anything_is_changed() {
             "Linux drops \"192.0.2.9 dev eth1 lladdr 02:00:00:00:00:09 PERMANENT\"; give eth1 an IPv4 address",
         ),
         (
-            "ip neigh add proxy 192.0.2.9 dev eth2",
-            "ip neigh delete proxy 192.0.2.9 dev eth2",
-            "Linux drops \"192.0.2.9 dev eth2 proxy\"",
-        ),
-        (
             "ip route add 203.0.113.0/24 dev eth2",
             "ip route delete 203.0.113.0/24 dev eth2",
             "Linux drops \"203.0.113.0/24 dev eth2 scope link\"",
-        ),
-        (
-            "ip link set dev eth2 down && ip address add 2001:db8::9/64 dev eth2",
-            "ip link set dev eth2 up && ip address delete 2001:db8::9/64 dev eth2",
-            "eth2 is down, and when the lab sets it down again after a block, Linux drops",
         ),
         (
             "ip link set dev eth2 down && ip link add name bridge type bridge && ip link set dev eth2 master bridge",

@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 
 use fwdlab_packet::MacAddress;
 
-use super::losses::{NEIGHBOURS, PROXIES, is_of, owners_neighbours};
+use super::losses::{NEIGHBOURS, PROXIES, is_of, owners_neighbours, shown};
 use super::reached::{ADDRESSES, NEXT_HOPS, addresses, network, words_of};
 use crate::LabError;
 use crate::cabling::Port;
@@ -141,8 +141,7 @@ fn read(text: &str, virtual_ends: &str, online: &str, addresses: &str) -> Vec<Po
 
 /// Why a port is not set down that Linux would take this from, which `ip` lists.
 fn would_lose(line: &str) -> String {
-    let words = words_of(line).join(" ");
-    format!("Linux would drop {words:?} if it went down")
+    format!("Linux would drop {:?} if it went down", shown(line))
 }
 
 /// The address of a link, in a line of `ip -o address`, that a port does not get by itself when it is set up.

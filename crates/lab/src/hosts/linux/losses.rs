@@ -339,9 +339,12 @@ fn refuse_route(
     }
 }
 
-/// A line of `ip` as one of a message.
-fn shown(line: &str) -> String {
-    words_of(line).join(" ")
+/// A line of `ip` as one of a message: of an address without how long it is valid.
+pub(super) fn shown(line: &str) -> String {
+    let mut words = words_of(line);
+    let end = words.iter().position(|word| *word == "valid_lft");
+    words.truncate(end.unwrap_or(words.len()));
+    words.join(" ")
 }
 
 #[cfg(test)]
@@ -439,7 +442,7 @@ mod tests {
             (
                 &[],
                 addresses_of("eth1"),
-                "3: eth1    inet 198.18.0.2/16 scope global eth1",
+                "3: eth1    inet 198.18.0.2/16 scope global eth1\\       valid_lft forever preferred_lft forever",
                 "eth1 has \"3: eth1 inet 198.18.0.2/16 scope global eth1\", and the lab needs 198.18.0.2/24",
             ),
             (
