@@ -83,6 +83,13 @@ pub(crate) fn lab(command: &LabCommand) -> anyhow::Result<Code> {
         &state_directory,
         &mut |leftover| tell(&leftover.to_string()),
     )?;
+    for (side, facts) in Side::ALL.into_iter().zip(survey.facts()) {
+        for port in &facts.ports {
+            if let Some(why) = &port.kept {
+                tell(&format!("{side}'s {} is not set down: {why}", port.name));
+            }
+        }
+    }
     let to_set_down = survey.to_set_down();
     if !to_set_down.is_empty() && !arguments.yes {
         let ports: Vec<String> = to_set_down.iter().map(End::to_string).collect();

@@ -1,7 +1,7 @@
 //! A block as every kind of lab measures it: what is noted of it while it runs, how it is judged, and
 //! what it leaves behind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
@@ -120,6 +120,8 @@ pub(crate) struct MeasuredSlice {
     pub(crate) dut: DutReading,
     /// What was read back where it was not the variant's.
     pub(crate) settings_moved: Option<String>,
+    /// The DUT's ports whose link was lost under its load.
+    pub(crate) links_lost: BTreeSet<String>,
     /// Who took time of the load's CPUs inside it; none where nobody could tell.
     pub(crate) takers: Option<Taken>,
 }
@@ -228,6 +230,7 @@ impl BlockLog {
         for (who, time) in slice.takers.into_iter().flatten() {
             *evidence.takers.entry(who).or_default() += time;
         }
+        evidence.links_lost.extend(slice.links_lost);
         evidence.settings_moved = evidence.settings_moved.take().or(slice.settings_moved);
         self.samples.push(samples);
         self.slices.push(record);

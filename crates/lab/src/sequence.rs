@@ -230,6 +230,8 @@ fn asked<'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use fwdlab_model::{
         AddressFamily, DutReading, Lab, NextSlice, PlannedBlock, SliceRecord, TesterReading,
         VariantName,
@@ -285,6 +287,7 @@ mod tests {
                 taken_frames: 0,
                 dut,
                 settings_moved: None,
+                links_lost: BTreeSet::new(),
                 takers: None,
             })
         }

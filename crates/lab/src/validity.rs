@@ -1,6 +1,6 @@
 //! What makes a trial invalid: evidence that never uses its forwarding rate.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpu_account::Taken;
 use fwdlab_model::record::{ALONE_RATIO_MIN, stall_bound_s};
@@ -64,6 +64,8 @@ pub(crate) struct TrialEvidence {
     pub(crate) kernel_drop_reasons: BTreeMap<String, u64>,
     /// What was read back where it was not the variant's.
     pub(crate) settings_moved: Option<String>,
+    /// The DUT's ports whose link was lost under its load.
+    pub(crate) links_lost: BTreeSet<String>,
     /// Who took time of the load's CPUs.
     pub(crate) takers: Taken,
     /// The longest time beyond the usual in which nothing was read inside a slice, in seconds.
@@ -123,6 +125,11 @@ pub(crate) fn of_trial(
     let mut reasons = Vec::new();
     if let Some(what) = &evidence.settings_moved {
         reasons.push(InvalidReason::SettingsMoved { what: what.clone() });
+    }
+    if !evidence.links_lost.is_empty() {
+        let ports: Vec<&str> = evidence.links_lost.iter().map(String::as_str).collect();
+        let ports = ports.join(", ");
+        reasons.push(InvalidReason::LinkLost { ports });
     }
     let (longest_s, bound_s) = (evidence.longest_stall_s, stall_bound_s(slice_s));
     if longest_s > bound_s {
@@ -249,6 +256,7 @@ mod tests {
     fn each_evidence_is_named() {
         let evidence = TrialEvidence {
             settings_moved: Some("x".into()),
+            links_lost: ["ix0", "ix1"].map(str::to_owned).into(),
             longest_stall_s: 0.11,
             ..TrialEvidence::default()
         };
@@ -266,12 +274,15 @@ mod tests {
         let offered = Some(0.98);
         let judge = |alone| of_trial(&trial, &evidence, 100.0, 1.0, alone, offered, &paced());
         let reasons = judge(Some(0.03));
-        assert_eq!(reasons.len(), 6);
+        assert_eq!(reasons.len(), 7);
+        let link = "the link of ix0, ix1 was lost under the load; see to the cable";
+        let mut texts = reasons.iter().map(ToString::to_string);
+        assert!(texts.any(|text| text.starts_with(link)), "{reasons:?}");
         assert!(reasons.iter().any(|reason| reason.to_string()
             == "the load had its CPU to itself for only 3.0 % of the time (bound 25.0 %); it shared it with cargo, rustc"));
         // Where there is enough of it, and where nobody could tell.
-        assert_eq!(judge(Some(0.26)).len(), 5);
-        assert_eq!(judge(None).len(), 5);
+        assert_eq!(judge(Some(0.26)).len(), 6);
+        assert_eq!(judge(None).len(), 6);
     }
 
     #[test]

@@ -148,6 +148,14 @@ pub enum InvalidReason {
         /// What was read back.
         what: String,
     },
+    /// The link of a DUT's port was lost under the load: its cable was unplugged, or its other end went down.
+    #[error(
+        "the link of {ports} was lost under the load; see to the cable, the transceivers and the port at its other end"
+    )]
+    LinkLost {
+        /// The ports, by name.
+        ports: String,
+    },
     /// The hypervisor took more of the load CPU than the stated bound.
     #[error("the hypervisor took {:.1} % of the CPU (bound {:.1} %)", ratio * 100.0, bound * 100.0)]
     Stolen {

@@ -245,6 +245,7 @@ case $asked in
         [ -e "$boot/$1.ifdisabled" ] || touch "$boot/$1.linklocal"
         ip link set dev "$1" up ;;
     'ifconfig '*' down') changes; ip link set dev "$1" down ;;
+    dmesg) questions; cat "$home/dmesg" 2>/dev/null || : ;;
     'ifconfig -C') questions; echo 'bridge epair gif lagg lo tap tun vlan' ;;
     'ifconfig '*' '*) fail "what is $asked" ;;
     'ifconfig '*)

@@ -266,6 +266,46 @@ fn a_search_that_cannot_be_made_says_why_and_changes_nothing() {
     // Not at a terminal: what would be set down is listed.
     let ports = "DUT's eth1, DUT's eth2, tester's eth1, tester's eth2; there is no terminal to ask at, so agree with --yes";
     refused(hosts, &[], 2, ports);
+    // What Linux would drop with a port is not put at risk.
+    let inside = |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        rig.lab.inside(Host::Dut, &words)
+    };
+    let set = "neigh add 192.0.2.9 lladdr 02:00:00:00:00:09 dev eth1 nud permanent";
+    for (set, unset, why) in [
+        (
+            set,
+            "neigh delete 192.0.2.9 dev eth1",
+            "192.0.2.9 dev eth1 lladdr",
+        ),
+        (
+            "neigh add proxy 2001:db8::9 dev eth1",
+            "neigh delete proxy 2001:db8::9 dev eth1",
+            "2001:db8::9 dev eth1 proxy",
+        ),
+        (
+            "nexthop add id 7 dev eth1",
+            "nexthop delete id 7",
+            "id 7 dev eth1",
+        ),
+        (
+            "address add fe80::9/64 dev eth1",
+            "address delete fe80::9/64 dev eth1",
+            "eth1 inet6 fe80::9/64",
+        ),
+    ] {
+        inside(&format!("ip {set}"));
+        let output = lab_new(&rig, hosts).output().unwrap();
+        let said = text(&output);
+        for expected in [
+            "DUT's eth1 is not set down: Linux would drop \"",
+            why,
+            ": DUT's eth2, tester's eth1, tester's eth2; there is no terminal",
+        ] {
+            assert!(said.contains(expected), "{expected}: {said}");
+        }
+        inside(&format!("ip {unset}"));
+    }
     refused(
         ["router", "router"],
         &["--yes"],

@@ -12,8 +12,8 @@ use crate::shared::{self, block_records, data, records, trial_records};
 use testkit::{Host, text};
 
 /// The programs of FreeBSD that a run asks.
-const PROGRAMS: [&str; 27] = [
-    "arp", "bectl", "boot0cfg", "config", "cpuset", "glabel", "gpart", "ifconfig", "ipf",
+const PROGRAMS: [&str; 28] = [
+    "arp", "bectl", "boot0cfg", "config", "cpuset", "dmesg", "glabel", "gpart", "ifconfig", "ipf",
     "ipfstat", "ipfw", "kenv", "kldstat", "mount", "ndp", "netstat", "nextboot", "pfctl",
     "pmcstat", "route", "sha256", "shutdown", "sockstat", "sysctl", "uname", "updatep2", "upgrade",
 ];
@@ -381,6 +381,21 @@ fn a_neighbour_that_was_not_set_or_was_replaced_is_seen() {
     let before = rig.dut();
     refused(&rig.run().output().unwrap());
     assert_as_before(&rig, &before);
+    // An owner's would be gone with the lab's.
+    for change in ["add", "delete"] {
+        let owners = format!(
+            "ip neigh {change} 198.18.0.77 lladdr 02:00:00:00:00:77 dev eth1 nud permanent"
+        );
+        rig.lab.inside(Host::Dut, &["sh", "-c", &owners]);
+        if change == "add" {
+            let before = rig.dut();
+            let output = rig.run().output().unwrap();
+            assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+            let why = "`arp -an` lists the permanent entry 198.18.0.77 02:00:00:00:00:77 eth1, which FreeBSD drops";
+            assert!(text(&output).contains(why), "{}", text(&output));
+            assert_as_before(&rig, &before);
+        }
+    }
     // What a reply makes of the entry lasts for some minutes only.
     rig.lab.install(Host::Dut, "arp", &programs);
     let replace = "ip neigh change 198.18.0.1 dev eth1 lladdr 02:00:00:00:00:99 nud reachable 2>&1 || echo none";

@@ -240,6 +240,113 @@ fn hosts_that_are_not_to_be_trusted_or_loaded_are_refused() {
 }
 
 #[test]
+fn what_linux_would_drop_of_its_owners_is_refused_before_anything_is_changed() {
+    require_rig!();
+    let rig = Rig::start();
+    let inside = |script: &str| rig.lab.inside(Host::Dut, &["sh", "-c", script]);
+    rig.dut();
+    for (set, unset, why) in [
+        (
+            "ip neigh add 192.0.2.9 lladdr 02:00:00:00:00:09 dev eth1 nud permanent",
+            "ip neigh delete 192.0.2.9 dev eth1",
+            "Linux drops \"192.0.2.9 dev eth1 lladdr 02:00:00:00:00:09 PERMANENT\"; give eth1 an IPv4 address",
+        ),
+        (
+            "ip route add 203.0.113.0/24 dev eth2",
+            "ip route delete 203.0.113.0/24 dev eth2",
+            "Linux drops \"203.0.113.0/24 dev eth2 scope link\"",
+        ),
+        (
+            "ip link set dev eth2 down && ip link add name bridge type bridge && ip link set dev eth2 master bridge",
+            "ip link delete bridge && ip link set dev eth2 up",
+            "what bridge on top of it has; set it up before the run with `ip link set dev eth2 up`",
+        ),
+        (
+            "ip address add 198.18.0.2/20 dev eth1",
+            "ip address delete 198.18.0.2/20 dev eth1",
+            "inet 198.18.0.2/20 scope global eth1\", and the lab needs 198.18.0.2/24",
+        ),
+        (
+            "ip route add 198.19.0.0/16 via 10.99.1.1",
+            "ip route delete 198.19.0.0/16 via 10.99.1.1",
+            "it has the route \"198.19.0.0/16 via 10.99.1.1 dev admin\" already, and the lab needs 198.19.0.0/16 through \
+             198.19.0.1",
+        ),
+        (
+            "ip address add 192.0.2.7/24 dev eth2 && \
+             ip neigh add 198.19.0.1 lladdr 02:00:00:00:00:09 dev eth2 nud permanent",
+            "ip neigh delete 198.19.0.1 dev eth2 && ip address delete 192.0.2.7/24 dev eth2",
+            "delete it for the run with `ip neigh delete 198.19.0.1 dev eth2`",
+        ),
+    ] {
+        inside(set);
+        let state = || {
+            inside(
+                "ip -o address | sed 's/ tentative//'; ip neigh show nud permanent; ip neigh show proxy; ip route; \
+                 cat /sys/class/net/eth?/flags",
+            )
+        };
+        let before = state();
+        let output = rig.run().output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{set}: {}", text(&output));
+        assert!(text(&output).contains(why), "{why}: {}", text(&output));
+        assert_eq!(state(), before, "{set}");
+        inside(unset);
+    }
+    // What an owner may have beside the lab's stays.
+    inside(
+        "ip address add 192.0.2.7/24 dev eth1 && ip neigh add 192.0.2.9 lladdr 02:00:00:00:00:09 dev eth1 nud permanent && \
+         ip neigh add proxy 192.0.2.8 dev eth1 && ip route add 203.0.113.0/24 dev eth1",
+    );
+    let before = rig.dut();
+    let output = rig.run().output().unwrap();
+    rig.assert_measured(&output, BLOCKS);
+    assert_as_before(&rig, &before);
+}
+
+#[test]
+fn a_cable_that_comes_out_invalidates_the_trial_and_a_port_that_is_set_down_ends_the_run() {
+    require_rig!();
+    let rig = Rig::start();
+    rig.change("hosts.toml", "slice_ms = 200", "slice_ms = 2000");
+    // More than all probes send.
+    let is_loaded = |since: u64| rig.sent_frames() > since + 8000;
+    let plug = |host, state| {
+        rig.lab
+            .inside(host, &["ip", "link", "set", "dev", "eth2", state])
+    };
+    let child = rig.begin("the load of a trial", || is_loaded(0));
+    plug(Host::Tester, "down");
+    plug(Host::Tester, "up");
+    let child = shared::wait_for_child("two blocks", child, || rig.blocks() > 1);
+    let output = finish(child);
+    assert!(
+        matches!(output.status.code(), Some(0 | 1)),
+        "{}",
+        text(&output)
+    );
+    let told = "the link of eth2 was lost under the load; see to the cable";
+    assert!(text(&output).contains(told), "{}", text(&output));
+    let records = records(&rig.directory());
+    let lost = shared::invalid_reasons(&records)
+        .into_iter()
+        .filter(|reason| reason["reason"] == "link-lost" && reason["ports"] == "eth2");
+    assert_eq!(lost.count(), 1, "{records:?}");
+    let mut blocks = block_records(&records).into_iter();
+    assert!(blocks.any(|block| block["attempt"] == 2), "{records:?}");
+
+    fs::remove_dir_all(rig.results()).unwrap();
+    let since = rig.sent_frames();
+    let child = rig.begin("the load of a trial", || is_loaded(since));
+    plug(Host::Dut, "down");
+    let output = finish(child);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+    let told =
+        "its port eth2 is down: something has set it down since the block was begun; set it up";
+    assert!(text(&output).contains(told), "{}", text(&output));
+}
+
+#[test]
 fn what_bleeds_from_one_variant_to_the_next_is_told() {
     require_rig!();
     let rig = Rig::start();

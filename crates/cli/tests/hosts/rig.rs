@@ -172,6 +172,7 @@ impl Rig {
             &["ip", "route", "show", "table", "all"],
             &["ip", "-6", "route", "show", "table", "main"],
             &["ip", "neigh", "show", "nud", "permanent"],
+            &["ip", "neigh", "show", "proxy"],
             &["nft", "list", "ruleset"],
             &["ethtool", "-k", "eth2"],
             &["grep", "-r", "", "/proc/sys/net/ipv4/conf"],

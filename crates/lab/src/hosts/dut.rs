@@ -1,6 +1,6 @@
 //! A DUT on its host, whatever its system: what a measurement needs of it, and what all systems do alike.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -130,6 +130,17 @@ pub(super) trait DutSystem {
         questions: Vec<Vec<String>>,
     ) -> Result<(Drops, Answers), LabError>;
 
+    /// What shows whether a port is up, and what its link did so far.
+    fn question_of_link(&self, interface: &str) -> Vec<String>;
+
+    /// What was shown then.
+    fn link(&self, shown: &str) -> PortLink;
+
+    /// Whether a link was lost from one history of a port to the next; none is known where a system keeps none.
+    fn is_link_lost(&self, before: &str, now: &str) -> bool {
+        before != now
+    }
+
     /// The counter of an interface's received frames that it dropped, as [`drops`](Self::drops) names it.
     fn received_and_dropped(&self) -> &'static str;
 
@@ -160,6 +171,18 @@ pub(super) trait DutSystem {
         window: Window,
     ) -> Result<ProfileSlice, String>;
 }
+
+/// A port of a DUT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PortLink {
+    /// Whether it is set up.
+    pub(super) is_up: bool,
+    /// What its link did so far, as its system tells.
+    pub(super) history: String,
+}
+
+/// The ports of a DUT by their names.
+pub(super) type PortLinks = BTreeMap<String, PortLink>;
 
 /// A DUT on its host: made ready, set to a variant, read back, and put back as it was.
 pub(super) struct Dut {
@@ -381,11 +404,49 @@ impl Dut {
     /// # Errors
     /// Those of the connection.
     pub(super) fn drops(&mut self, family: AddressFamily) -> Result<Drops, LabError> {
-        let questions = self.settings.counters();
+        self.drops_and_links(family).map(|(drops, _)| drops)
+    }
+
+    /// The same, and its ports, which have to be up.
+    ///
+    /// # Errors
+    /// `Host` where one is down, and those of the connection.
+    pub(super) fn drops_and_links(
+        &mut self,
+        family: AddressFamily,
+    ) -> Result<(Drops, PortLinks), LabError> {
+        let ports = self.host.ports().map(str::to_owned);
+        let question = |system: &dyn DutSystem, port: &str| system.question_of_link(port);
+        let mut questions = self.settings.counters();
+        questions.extend(ports.iter().map(|port| question(&*self.system, port)));
         let (mut drops, answers) = self.system.drops(&self.host, family, questions)?;
+        let mut links = PortLinks::new();
+        for port in ports {
+            let link = self
+                .system
+                .link(answers.needed(&question(&*self.system, &port))?);
+            if !link.is_up {
+                return Err(self.host.connection.wrong(format!(
+                    "its port {port} is down: something has set it down since the block was begun; set it up, and start \
+                     the run again"
+                )));
+            }
+            links.insert(port, link);
+        }
         let (settings, mut over_ssh) = self.settings();
         drops.extend(settings.drops(&mut over_ssh, &answers)?);
-        Ok(drops)
+        Ok((drops, links))
+    }
+
+    /// The ports whose link was lost between two looks.
+    pub(super) fn links_lost(&self, before: &PortLinks, now: &PortLinks) -> BTreeSet<String> {
+        let is_lost = |(port, now): &(&String, &PortLink)| {
+            before
+                .get(*port)
+                .is_some_and(|before| (self.system).is_link_lost(&before.history, &now.history))
+        };
+        let lost = now.iter().filter(is_lost);
+        lost.map(|(port, _)| port.clone()).collect()
     }
 
     /// Under which frames are counted that its receiving interfaces dropped.

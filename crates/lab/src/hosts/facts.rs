@@ -46,9 +46,43 @@ pub(super) fn left(before: &Facts, after: &Facts) -> BTreeMap<String, (String, S
     left
 }
 
+/// Facts that differ, then and now: what is gone and what is new of those that are lists, and both values of others. Some
+/// lines, and how many more there are.
+pub(super) fn described(differing: &BTreeMap<String, (String, String)>) -> String {
+    const LINES_MAX: usize = 6;
+    let mut lines: Vec<String> = Vec::new();
+    for (name, (then, now)) in differing {
+        let count = lines.len();
+        let is_listed = [then, now].iter().any(|value| value.lines().count() != 1);
+        if is_listed {
+            for (word, from, other) in [("gone", then, now), ("new", now, then)] {
+                let of_one = from
+                    .lines()
+                    .filter(|line| !other.lines().any(|it| it == *line));
+                lines.extend(of_one.map(|line| {
+                    let [line, _] = shown(line, "");
+                    format!("{word}: {name} {line}")
+                }));
+            }
+        }
+        // One value each, or the same lines in another order.
+        if lines.len() == count {
+            let [then, now] = shown(then, now);
+            lines.push(format!("{name} was {then:?} and is {now:?}"));
+        }
+    }
+    let more = lines.len().saturating_sub(LINES_MAX);
+    lines.truncate(LINES_MAX);
+    let mut text = lines.join("; ");
+    if more > 0 {
+        text += &format!("; and {more} more");
+    }
+    text
+}
+
 /// Two values of a fact, each on one line of bounded length, from shortly before where they differ.
 pub(super) fn shown(one: &str, other: &str) -> [String; 2] {
-    const CHARACTERS_MAX: usize = 60;
+    const CHARACTERS_MAX: usize = 100;
     const IN_FRONT: usize = 20;
     let words = |value: &str| value.split_whitespace().collect::<Vec<_>>().join(" ");
     let values = [words(one), words(other)];
@@ -106,9 +140,40 @@ mod tests {
     }
 
     #[test]
+    fn what_differs_is_described_line_by_line() {
+        let differing = |facts: &[(&str, &str, &str)]| {
+            let facts = facts.iter().map(|(name, then, now)| {
+                ((*name).to_owned(), ((*then).to_owned(), (*now).to_owned()))
+            });
+            described(&facts.collect())
+        };
+        assert_eq!(
+            differing(&[
+                (
+                    "address eth1",
+                    "3: eth1  inet 10.0.0.1/24\n3: eth1  inet6 fe80::1/64",
+                    "3: eth1  inet6 fe80::1/64"
+                ),
+                ("nft ruleset", "a\nb", "b\na"),
+                ("routes", "", "10.0.0.0/8 dev eth1"),
+                ("sysctl x", "1", "2"),
+            ]),
+            "gone: address eth1 3: eth1 inet 10.0.0.1/24; nft ruleset was \"a b\" and is \"b a\"; \
+             new: routes 10.0.0.0/8 dev eth1; sysctl x was \"1\" and is \"2\""
+        );
+        let many: Vec<String> = (0..9).map(|number| number.to_string()).collect();
+        let text = differing(&[("routes", &many.join("\n"), "")]);
+        assert!(
+            text.starts_with("gone: routes 0; gone: routes 1; "),
+            "{text}"
+        );
+        assert!(text.ends_with("gone: routes 5; and 3 more"), "{text}");
+    }
+
+    #[test]
     fn long_values_are_shown_from_where_they_differ() {
         assert_eq!(shown("a\n b", "c"), ["a b", "c"]);
-        let long = |end: &str| format!("{}{end} {}", "x ".repeat(50), "y ".repeat(50));
+        let long = |end: &str| format!("{}{end} {}", "x ".repeat(80), "y ".repeat(80));
         let [one, other] = shown(&long("up"), &long("down"));
         assert!(one.starts_with("…x x") && one.contains(" up y"), "{one}");
         assert!(other.contains(" down y") && other.ends_with('…'), "{other}");
@@ -118,6 +183,7 @@ mod tests {
         #[test]
         fn any_values_are_shown(one: String, other: String) {
             let _ = shown(&one, &other);
+            let _ = described(&BTreeMap::from([(String::new(), (one, other))]));
         }
     }
 }

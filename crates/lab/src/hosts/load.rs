@@ -1,5 +1,7 @@
 //! A load that was sent, and what became of it.
 
+use std::collections::BTreeSet;
+
 use fwdlab_stats::as_f64;
 use fwdlab_sys::BootTime;
 
@@ -25,6 +27,8 @@ pub(super) struct SentLoad {
     pub(super) not_transmitted_frames: u64,
     /// From its start to its end, by reason.
     pub(super) dropped: Drops,
+    /// The DUT's ports whose link was lost meanwhile.
+    pub(super) links_lost: BTreeSet<String>,
 }
 
 impl SentLoad {
@@ -183,6 +187,7 @@ mod tests {
             },
             not_transmitted_frames,
             dropped: Drops::new(),
+            links_lost: BTreeSet::new(),
         };
         assert_eq!(load(0).taken_frames(), 1000);
         assert_eq!(load(300).taken_frames(), 900);

@@ -18,8 +18,8 @@ use super::Link;
 use super::boot::Booter;
 use super::cpu_watch::CpuWatch;
 use super::detached::{Detached, LOAD_FRAMES_MIN, Window};
-use super::dut::unless_refused;
-use super::facts::{Facts, difference, left, shown};
+use super::dut::{PortLinks, unless_refused};
+use super::facts::{Facts, described, difference, left};
 use super::load::{SentLoad, Sums, account_for_not_sent, explain};
 use super::protocol::{SinkState, Station};
 use crate::LabError;
@@ -37,9 +37,6 @@ const BETWEEN_LOOKS_AT_DROPS: Duration = Duration::from_millis(250);
 
 /// How late a program on the DUT may see the load: counters of some ports are a second old.
 const LATE_MAX: Duration = Duration::from_secs(1);
-
-/// How many facts are named where a variant is not what it was.
-const FACTS_NAMED: usize = 3;
 
 /// The facts that differ between variants, by variant.
 pub(super) type DifferingFacts = BTreeMap<VariantName, BTreeMap<String, String>>;
@@ -323,7 +320,7 @@ impl<'a> Measurement<'a> {
     ) -> Result<SentLoad, LabError> {
         let family = slice.family;
         let Link { dut, tester, .. } = &mut *self.link;
-        let before = dut.drops(family)?;
+        let (before, links) = dut.drops_and_links(family)?;
         let forwarded_before = tester.count()?.forwarded_frames;
         let crossing = dut.crossed_by(self.resolved, family);
         tester.send(crossing, slice.load.intended_pps())?;
@@ -333,7 +330,12 @@ impl<'a> Measurement<'a> {
         let forwarded = tester.count()?.forwarded_frames;
         let forwarded = forwarded.saturating_sub(forwarded_before);
         let lost = sent.transmitted_frames.saturating_sub(forwarded);
-        let mut dropped = self.dropped_since(&before, family, lost, sent.offered_frames)?;
+        let (mut dropped, links_now) =
+            self.dropped_since(&before, family, lost, sent.offered_frames)?;
+        let links_lost = match self.link.tester.keeps_links() {
+            true => self.link.dut.links_lost(&links, &links_now),
+            false => BTreeSet::new(),
+        };
         let counted_twice = self
             .generator
             .is_virtual
@@ -347,23 +349,25 @@ impl<'a> Measurement<'a> {
             sent,
             not_transmitted_frames,
             dropped,
+            links_lost,
         })
     }
 
     /// What the DUT has dropped since its counters were read, once they tell of all frames that were lost, or have had
-    /// the time for it.
+    /// the time for it; and its ports then.
     fn dropped_since(
         &mut self,
         before: &Drops,
         family: AddressFamily,
         lost: u64,
         offered: u64,
-    ) -> Result<Drops, LabError> {
+    ) -> Result<(Drops, PortLinks), LabError> {
         let start = Instant::now();
         loop {
-            let dropped = counters::difference(before, &self.link.dut.drops(family)?);
+            let (now, links) = self.link.dut.drops_and_links(family)?;
+            let dropped = counters::difference(before, &now);
             if explain(&dropped, lost, offered) || start.elapsed() > DROPS_LATE_MAX {
-                return Ok(dropped);
+                return Ok((dropped, links));
             }
             sleep(BETWEEN_LOOKS_AT_DROPS);
         }
@@ -399,7 +403,7 @@ impl<'a> Measurement<'a> {
             return Ok(None);
         };
         let differing = difference(known, &now);
-        Ok((!differing.is_empty()).then(|| named(&differing)))
+        Ok((!differing.is_empty()).then(|| described(&differing)))
     }
 
     /// Puts the DUT back as it was, and proves it.
@@ -431,7 +435,7 @@ impl<'a> Measurement<'a> {
             return Err(link.dut_connection.wrong(format!(
                 "after the block it is not as it was before: {}; see what else changes it, or whether the \
                  experiment's own programs undo all that they do",
-                named(&left)
+                described(&left)
             )));
         }
         Ok((log, differing_facts(resolved, known)))
@@ -527,6 +531,7 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
                 cpus: cpus.map(|watch| watch.cpus).unwrap_or_default(),
             },
             settings_moved: moved,
+            links_lost: load.links_lost,
         })
     }
 
@@ -590,20 +595,6 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
 
 fn as_milliseconds(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
-}
-
-/// Some of the facts that differ, with both values.
-fn named(differing: &BTreeMap<String, (String, String)>) -> String {
-    let some = differing.iter().take(FACTS_NAMED);
-    let some = some.map(|(name, (then, now))| {
-        let [then, now] = shown(then, now);
-        format!("{name} was {then:?} and is {now:?}")
-    });
-    let mut text = some.collect::<Vec<_>>().join("; ");
-    if differing.len() > FACTS_NAMED {
-        text += &format!(" and {} facts more", differing.len() - FACTS_NAMED);
-    }
-    text
 }
 
 /// The facts of sysctls that the kernel has made something else of than was asked for, where it may.

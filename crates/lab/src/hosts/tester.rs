@@ -40,6 +40,11 @@ pub(super) trait HostTester {
     /// Whether the sink tells flows apart.
     fn sees_flows(&self) -> bool;
 
+    /// Whether links stay while it begins and stops to send.
+    fn keeps_links(&self) -> bool {
+        true
+    }
+
     /// What its hosts are, by their parts.
     fn described(&self) -> Vec<(String, String)>;
 

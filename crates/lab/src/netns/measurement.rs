@@ -1,5 +1,6 @@
 //! One block in the `netns` lab, from its set-up to its last slice.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -489,6 +490,8 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
             steal_s,
             dut,
             settings_moved: moved.map(|moved| moved.to_string()),
+            // They are of this machine's memory.
+            links_lost: BTreeSet::new(),
             takers: block.account.knows().then_some(watch.takers),
         })
     }

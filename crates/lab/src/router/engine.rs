@@ -494,6 +494,7 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
                 cpus: BTreeMap::new(),
             },
             settings_moved: None,
+            links_lost: BTreeSet::new(),
             takers: measurement.account.knows().then_some(watch.takers),
         })
     }

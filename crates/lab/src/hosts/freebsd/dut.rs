@@ -12,7 +12,7 @@ use super::boot::{Loader, boot};
 use super::facts::facts;
 use super::ports::Ports;
 use super::slices::image_writer;
-use super::text::{has_rss, interface_counters, queue_drops, stack_drops};
+use super::text::{has_rss, interface, interface_counters, queue_drops, stack_drops};
 use super::watch;
 use crate::LabError;
 use crate::counters::Drops;
@@ -20,7 +20,7 @@ use crate::environment::noise_sources;
 use crate::hosts::boot::{BootId, BootLoader};
 use crate::hosts::cpu_watch::CpuWatch;
 use crate::hosts::detached::Window;
-use crate::hosts::dut::{Dut, DutSystem, NOT_ROOT, OnHost};
+use crate::hosts::dut::{Dut, DutSystem, NOT_ROOT, OnHost, PortLink};
 use crate::hosts::facts::Facts;
 use crate::hosts::protocol::Station;
 use crate::hosts::ssh::Connection;
@@ -33,6 +33,15 @@ use crate::mechanism::settings::Settings;
 use crate::mechanism::step::{Errand, Step, owned, words_of};
 use crate::mechanism::sysctl::{kept, shown};
 use crate::profiler::ProfileSlice;
+
+/// What the kernel notes of each link that comes or goes, unless `net.link.log_link_state_change` is 0.
+///
+/// # Source
+/// FreeBSD: `do_link_state_change` in `sys/net/if.c`.
+const LINK_STATE: &str = ": link state changed to ";
+
+/// Shows the port `$0`, and what the kernel noted of its link.
+const LINK: &str = "ifconfig \"$0\" && { dmesg | grep \"^$0: link state changed to \" || :; }";
 
 /// A FreeBSD DUT on its host.
 struct FreebsdDut {
@@ -323,6 +332,18 @@ impl DutSystem for FreebsdDut {
         Ok((drops, host.connection.ask(more)?))
     }
 
+    fn question_of_link(&self, interface: &str) -> Vec<String> {
+        owned(&["sh", "-c", LINK, interface])
+    }
+
+    fn link(&self, shown: &str) -> PortLink {
+        link(shown)
+    }
+
+    fn is_link_lost(&self, before: &str, now: &str) -> bool {
+        is_link_lost(before, now)
+    }
+
     fn received_and_dropped(&self) -> &'static str {
         "Idrop"
     }
@@ -366,6 +387,19 @@ impl DutSystem for FreebsdDut {
     }
 }
 
+fn link(shown: &str) -> PortLink {
+    let noted = shown.lines().filter(|line| line.contains(LINK_STATE));
+    PortLink {
+        is_up: interface(shown).is_up,
+        history: noted.collect::<Vec<_>>().join("\n"),
+    }
+}
+
+/// The kernel's buffer forgets what is oldest.
+fn is_link_lost(before: &str, now: &str) -> bool {
+    !before.ends_with(now)
+}
+
 /// What has a kernel forward a family.
 const fn forwarding(family: AddressFamily) -> &'static str {
     match family {
@@ -383,5 +417,28 @@ impl Abilities for WritesImages {
             Err(LabError::Host { why, .. }) => Ok(Some(why)),
             written => written.map(|_| None),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // FreeBSD, `sys/net/if.c`, `do_link_state_change`.
+    #[test]
+    fn a_link_that_went_is_seen_in_what_the_kernel_noted() {
+        let shown = "ix0: flags=1008843<UP,BROADCAST,RUNNING> metric 0 mtu 1500\n\tstatus: active\n\
+                     ix0: link state changed to DOWN\nix0: link state changed to UP";
+        let before = link(shown);
+        assert!(before.is_up);
+        assert!(!is_link_lost(&before.history, &before.history));
+        let now = link(&format!(
+            "{shown}\nix0: link state changed to DOWN\nix0: link state changed to UP"
+        ));
+        assert!(is_link_lost(&before.history, &now.history));
+        // What was noted first is forgotten.
+        assert!(!is_link_lost(&now.history, &before.history));
+        assert!(!is_link_lost(&before.history, ""));
+        assert!(!link("ix0: flags=8802<BROADCAST> metric 0 mtu 1500").is_up);
     }
 }

@@ -114,8 +114,10 @@ pub(super) fn facts(
         facts.insert(format!("routes {family}"), lines.join("\n"));
     }
     for family in ["inet", "inet6"] {
-        let neighbours = static_neighbours(&next().unwrap_or_default());
-        facts.insert(format!("neighbours {family}"), neighbours.join("\n"));
+        let text = next().unwrap_or_default();
+        let neighbours = static_neighbours(&text).into_iter();
+        let lines: Vec<String> = neighbours.map(|it| it.to_string()).collect();
+        facts.insert(format!("neighbours {family}"), lines.join("\n"));
     }
     if let Some(text) = next() {
         let status = text.lines().next().unwrap_or_default();

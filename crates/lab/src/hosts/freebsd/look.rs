@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::reached::{INTERFACES, blocks, network, stacked};
-use super::text::{Interface, interface, interface_counters};
+use super::text::{Interface, ListedNeighbour, interface, interface_counters, static_neighbours};
 use crate::LabError;
 use crate::cabling::Port;
 use crate::hosts::reached::kept;
@@ -14,17 +14,22 @@ use crate::mechanism::step::owned;
 /// Lists what interfaces can be made of nothing (`sbin/ifconfig/ifclone.c`): those are no ports.
 const CLONERS: [&str; 2] = ["ifconfig", "-C"];
 
+const ARP: [&str; 2] = ["arp", "-an"];
+const NDP: [&str; 2] = ["ndp", "-an"];
+
 /// The ports of a host.
 ///
 /// # Errors
 /// `Host` where it does not tell, and those of the connection.
 pub(in crate::hosts) fn ports(connection: &Connection) -> Result<Vec<Port>, LabError> {
-    let questions = [&INTERFACES[..], &CLONERS].map(owned).to_vec();
+    let questions = [&INTERFACES[..], &CLONERS, &ARP, &NDP].map(owned).to_vec();
     let answers = connection.ask(questions)?;
     let interfaces = answers.needed(&owned(&INTERFACES))?;
     let network = network(connection)?;
     let cloners = answers.get(&owned(&CLONERS)).unwrap_or_default();
     let (mut ports, addresses) = read(interfaces, cloners);
+    let neighbours = [&ARP, &NDP].map(|words| answers.get(&owned(words)).unwrap_or_default());
+    let neighbours = neighbours.map(static_neighbours).concat();
     let domains = ports
         .iter()
         .map(|port| domain(&port.name))
@@ -46,9 +51,23 @@ pub(in crate::hosts) fn ports(connection: &Connection) -> Result<Vec<Port>, LabE
         // Of a device without a domain, cpuset(1) would tell the CPUs of the first: it reads an empty word as 0.
         let mask = mask.filter(|_| is_parted && domain.is_some());
         port.cpus_near = mask.as_deref().and_then(cpus_of);
+        let lost = set_neighbour(&port.name, &neighbours, &addresses);
+        let lost = lost.map(|it| format!("FreeBSD could drop its neighbour {it} if it went down"));
+        port.kept = port.kept.take().or(lost);
         kept(port, &network, &addresses);
     }
     Ok(ports)
+}
+
+/// A permanent neighbour of a port; the host's own addresses, which are listed too, are none.
+fn set_neighbour<'a>(
+    port: &str,
+    neighbours: &[ListedNeighbour<'a>],
+    addresses: &[(String, IpAddr)],
+) -> Option<ListedNeighbour<'a>> {
+    let is_own = |it: &ListedNeighbour<'_>| addresses.iter().any(|(_, own)| it.is_of(*own));
+    let mut set = neighbours.iter();
+    set.find(|it| it.interface == port && !is_own(it)).copied()
 }
 
 /// The interfaces of `ifconfig` that have a link.
@@ -198,6 +217,18 @@ ix0.7: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 m
         assert_eq!(domain("ix0").last().unwrap(), "dev.ix.0.%domain");
         let cpus = cpus_of("domain 0 mask: 0, 1, 2\n");
         assert_eq!(cpus.as_deref(), Some("0,1,2"));
+    }
+
+    #[test]
+    fn a_neighbour_that_somebody_set_is_told_from_a_ports_own_addresses() {
+        let text = "fe80::1%ix0 00:1b:21:c4:95:7a ix0 permanent R\n\
+                    fe80::9%ix1 00:1b:21:c4:95:7b ix1 permanent R Rp\n";
+        let neighbours = static_neighbours(text);
+        let own = [("ix0".to_owned(), "fe80::1".parse().unwrap())];
+        let of = |port: &str| set_neighbour(port, &neighbours, &own).map(|it| it.to_string());
+        assert_eq!(of("ix0"), None);
+        let set = "fe80::9%ix1 00:1b:21:c4:95:7b ix1 published";
+        assert_eq!(of("ix1").as_deref(), Some(set));
     }
 
     #[test]

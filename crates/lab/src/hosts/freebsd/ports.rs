@@ -4,10 +4,12 @@ use std::net::IpAddr;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fwdlab_model::AddressFamily;
+use fwdlab_model::{AddressFamily, masked};
 
 use super::reached::network;
-use super::text::{Interface, interface, route_interface, static_neighbours, static_routes};
+use super::text::{
+    Interface, ListedNeighbour, interface, route_interface, static_neighbours, static_routes,
+};
 use crate::LabError;
 use crate::addresses::{Prefix, addresses};
 use crate::hosts::dut::{OnHost, PORTS_TIME_MAX, unless_refused};
@@ -95,7 +97,9 @@ impl Ports<'_> {
     /// What has to be known before the ports are set up for frames of some families.
     pub(super) fn questions(&self, families: &[AddressFamily]) -> Vec<Vec<String>> {
         let mut questions = self.0.ports().map(shown).to_vec();
-        questions.extend(families.iter().map(|&family| routes_of(family)));
+        for &family in families {
+            questions.extend([routes_of(family), neighbours_of(family)]);
+        }
         questions
     }
 
@@ -123,7 +127,8 @@ impl Ports<'_> {
     /// Gives a family addresses, neighbours and routes.
     ///
     /// # Errors
-    /// `Host` where a route leads elsewhere already, and for what the DUT does not tell.
+    /// `Host` where a route leads elsewhere already, where its owner would lose a neighbour, and for what the DUT does not
+    /// tell.
     pub(super) fn family(
         &self,
         answers: &Answers,
@@ -138,7 +143,23 @@ impl Ports<'_> {
             (name_out, own.dut_out, own.sink, sink, own.destinations),
         ] {
             let before = interface(answers.needed(&shown(name))?);
-            if !before.addresses.contains(&address.0.to_string()) {
+            let has_address = before.addresses.contains(&address.0.to_string());
+            let there = answers.needed(&neighbours_of(family))?;
+            let is_lost = |it: &ListedNeighbour<'_>| {
+                let mut own = before.addresses.iter().filter_map(|own| own.parse().ok());
+                let is_own = own.any(|own| it.is_of(own));
+                !is_own && is_lost_with(it, neighbour, address, has_address)
+            };
+            if let Some(lost) = static_neighbours(there).iter().find(|it| is_lost(it)) {
+                let (program, _) = neighbour_program(family);
+                return Err(self.0.connection.wrong(format!(
+                    "`{program} -an` lists the permanent entry {lost}, which FreeBSD drops with the lab's address {} and \
+                     neighbour {neighbour} of {name} when they are taken away after a block; delete it for the run with \
+                     `{program} -d {}`",
+                    address.0, lost.address
+                )));
+            }
+            if !has_address {
                 if family == AddressFamily::Inet6 && before.is_inet6_off {
                     steps.extend(inet6_step(name, &before));
                 }
@@ -180,14 +201,18 @@ impl Ports<'_> {
         let [name_in, name_out] = self.0.ports();
         for &family in families {
             let (program, _) = neighbour_program(family);
-            let there = static_neighbours(&self.run(&[program, "-an"])?);
+            let there = self.run(&[program, "-an"])?;
+            let there = static_neighbours(&there);
             let own = addresses(family);
             for (name, neighbour, station) in [
                 (name_in, own.generator, generator),
                 (name_out, own.sink, sink),
             ] {
                 let expected = format!("{neighbour} {} {name}", station.mac);
-                if !there.iter().any(|it| it.eq_ignore_ascii_case(&expected)) {
+                if !there
+                    .iter()
+                    .any(|it| it.to_string().eq_ignore_ascii_case(&expected))
+                {
                     return Err(self.0.connection.wrong(format!(
                         "`{program} -an` lists no permanent entry {expected}, which was set; see whether {neighbour} is the \
                          address of another station on that cable, or something else there changes neighbours"
@@ -279,6 +304,29 @@ const fn neighbour_program(family: AddressFamily) -> (&'static str, &'static str
     }
 }
 
+/// Whether a permanent neighbour is gone when the lab's own neighbour and its address are taken away, where the address is the
+/// lab's: with the last address of a network go all neighbours in it.
+///
+/// # Source
+/// FreeBSD: `in_scrubprefix` in `sys/netinet/in.c`, `nd6_rem_ifa_lle` in `sys/netinet6/nd6.c`, which free static entries too.
+fn is_lost_with(
+    there: &ListedNeighbour<'_>,
+    neighbour: IpAddr,
+    (address, length): Prefix,
+    has_address: bool,
+) -> bool {
+    let Ok(there) = there.address.parse::<IpAddr>() else {
+        return false;
+    };
+    let is_inside = masked(there, length) == masked(address, length);
+    there == neighbour || !has_address && is_inside
+}
+
+fn neighbours_of(family: AddressFamily) -> Vec<String> {
+    let (program, _) = neighbour_program(family);
+    owned(&[program, "-an"])
+}
+
 fn neighbour_step(family: AddressFamily, name: &str, neighbour: IpAddr, mac: &str) -> Step {
     let neighbour = neighbour.to_string();
     let (program, set) = neighbour_program(family);
@@ -344,5 +392,20 @@ mod tests {
         let both_there = script(&format!("{owners}{off}")).unwrap();
         assert!(!both_there.contains(delete) && both_there.ends_with(switch));
         assert_eq!(script(owners), None);
+    }
+
+    #[test]
+    fn neighbours_go_with_their_network_and_with_the_labs_own() {
+        let text = "? (198.18.0.1) at 00:1b:21:c4:95:7a on ix0 permanent published [ethernet]\n\
+                    ? (198.18.0.77) at 00:1b:21:c4:95:7a on ix0 permanent [ethernet]\n\
+                    ? (192.0.2.1) at 00:1b:21:c4:95:7a on ix0 permanent [ethernet]\n";
+        let own = addresses(AddressFamily::Inet);
+        let lost = |has_address| {
+            let there = static_neighbours(text).into_iter();
+            let lost = there.filter(|it| is_lost_with(it, own.generator, own.dut_in, has_address));
+            lost.map(|it| it.address).collect::<Vec<_>>()
+        };
+        assert_eq!(lost(false), ["198.18.0.1", "198.18.0.77"]);
+        assert_eq!(lost(true), ["198.18.0.1"]);
     }
 }

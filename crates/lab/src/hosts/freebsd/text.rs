@@ -1,6 +1,7 @@
 //! What FreeBSD's programs print, taken apart.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// An interface as `ifconfig NAME` prints it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -215,23 +216,58 @@ pub(super) fn static_routes(text: &str) -> Vec<ListedRoute<'_>> {
     routes
 }
 
-/// The neighbours of `arp -an` and `ndp -an` that do not go by themselves, sorted: address, station, interface.
-pub(super) fn static_neighbours(text: &str) -> Vec<String> {
-    let lines = text.lines().filter(|line| line.contains(" permanent"));
-    let neighbours = lines.filter_map(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        match words.as_slice() {
-            // `? (198.18.0.1) at 00:1b:21:c4:95:7a on ix0 permanent [ethernet]`
+/// A neighbour of `arp -an` or `ndp -an`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ListedNeighbour<'a> {
+    pub(super) address: &'a str,
+    pub(super) mac: &'a str,
+    pub(super) interface: &'a str,
+    /// Whether the host answers for it.
+    pub(super) is_published: bool,
+}
+
+impl ListedNeighbour<'_> {
+    /// Whether it has an address, whatever link that is of.
+    pub(super) fn is_of(&self, address: IpAddr) -> bool {
+        let own = self.address.split('%').next().unwrap_or_default();
+        own.parse() == Ok(address)
+    }
+}
+
+impl std::fmt::Display for ListedNeighbour<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} {}", self.address, self.mac, self.interface)?;
+        f.write_str(if self.is_published { " published" } else { "" })
+    }
+}
+
+/// The neighbours of `arp -an` and `ndp -an` that do not go by themselves, sorted.
+///
+/// # Source
+/// FreeBSD: `print_entry` in `usr.sbin/arp/arp.c`; `print_entry_nl` in `usr.sbin/ndp/ndp_netlink.c`, which has the state and
+/// the flags behind the time.
+pub(super) fn static_neighbours(text: &str) -> Vec<ListedNeighbour<'_>> {
+    let neighbours = text.lines().filter_map(|line| {
+        let (neighbour, behind) = line.split_once(" permanent")?;
+        let words: Vec<&str> = neighbour.split_whitespace().collect();
+        let mut behind = behind.split_whitespace();
+        let (address, mac, interface) = match words.as_slice() {
+            // `? (198.18.0.1) at 00:1b:21:c4:95:7a on ix0 permanent published [ethernet]`
             ["?", address, "at", mac, "on", interface, ..] => {
-                let address = address.trim_matches(['(', ')']);
-                Some(format!("{address} {mac} {interface}"))
+                (address.trim_matches(['(', ')']), mac, interface)
             }
-            // `2001:2::1  00:1b:21:c4:95:7a  ix0 permanent R`
-            [address, mac, interface, ..] => Some(format!("{address} {mac} {interface}")),
-            _ => None,
-        }
+            // `2001:2::1  00:1b:21:c4:95:7a  ix0 permanent R Rp`
+            [address, mac, interface, ..] => (*address, mac, interface),
+            _ => return None,
+        };
+        Some(ListedNeighbour {
+            address,
+            mac,
+            interface,
+            is_published: behind.any(|word| ["published", "p", "Rp"].contains(&word)),
+        })
     });
-    let mut neighbours: Vec<String> = neighbours.collect();
+    let mut neighbours: Vec<ListedNeighbour<'_>> = neighbours.collect();
     neighbours.sort();
     neighbours
 }
@@ -493,12 +529,20 @@ ix0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu
     #[test]
     fn neighbours_that_stay_are_told_from_the_others() {
         let arp = "? (198.18.0.1) at 00:1b:21:c4:95:7a on ix0 permanent [ethernet]\n\
+                   ? (198.18.0.9) at 00:1b:21:c4:95:7b on ix1 permanent published [ethernet]\n\
                    ? (192.168.1.254) at 00:00:5e:00:01:01 on igb5 expires in 1197 seconds [ethernet]\n";
-        assert_eq!(static_neighbours(arp), ["198.18.0.1 00:1b:21:c4:95:7a ix0"]);
+        let shown = |text: &str| {
+            let neighbours = static_neighbours(text).into_iter();
+            neighbours.map(|it| it.to_string()).collect::<Vec<_>>()
+        };
+        let published = "198.18.0.9 00:1b:21:c4:95:7b ix1 published";
+        assert_eq!(shown(arp), ["198.18.0.1 00:1b:21:c4:95:7a ix0", published]);
         let ndp = "Neighbor                        Linklayer Address  Netif Expire    S Flags\n\
                    2001:2::1                       00:1b:21:c4:95:7a    ix0 permanent R\n\
+                   2001:2::9                       00:1b:21:c4:95:7b    ix1 permanent R Rp\n\
                    fe80::1%igb5                    00:00:5e:00:01:01   igb5 23h59m58s S R\n";
-        assert_eq!(static_neighbours(ndp), ["2001:2::1 00:1b:21:c4:95:7a ix0"]);
+        let published = "2001:2::9 00:1b:21:c4:95:7b ix1 published";
+        assert_eq!(shown(ndp), ["2001:2::1 00:1b:21:c4:95:7a ix0", published]);
     }
 
     #[test]

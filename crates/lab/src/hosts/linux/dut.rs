@@ -11,6 +11,7 @@ use fwdlab_packet::MacAddress;
 use super::attachments::{Attachments, await_no_program};
 use super::boot::{Grub, boot};
 use super::facts::{BOOT_ID, facts};
+use super::losses::is_up;
 use super::reached::network;
 use super::set_up::SetUp;
 use super::{stacks, watch};
@@ -20,7 +21,7 @@ use crate::environment::{ENVIRONMENT_FILES, environment_by};
 use crate::hosts::boot::{BootId, BootLoader};
 use crate::hosts::cpu_watch::CpuWatch;
 use crate::hosts::detached::Window;
-use crate::hosts::dut::{Dut, DutSystem, NOT_ROOT, OnHost, PORTS_TIME_MAX};
+use crate::hosts::dut::{Dut, DutSystem, NOT_ROOT, OnHost, PORTS_TIME_MAX, PortLink};
 use crate::hosts::facts::Facts;
 use crate::hosts::process::bring;
 use crate::hosts::protocol::Station;
@@ -45,6 +46,10 @@ const PROCESSORS: [&str; 3] = [
     "-c",
     "ls -d /sys/devices/system/cpu/cpu[0-9]* | wc -l",
 ];
+
+/// Prints the flags of the port `$0`, and how often its carrier has come and gone.
+const LINK: &str =
+    "cd \"/sys/class/net/$0\" && cat flags && { cat carrier_changes 2>/dev/null || :; }";
 
 /// A Linux DUT on its host.
 struct LinuxDut {
@@ -337,6 +342,18 @@ impl DutSystem for LinuxDut {
             }
         }
         Ok((drops, answers))
+    }
+
+    fn question_of_link(&self, interface: &str) -> Vec<String> {
+        owned(&["sh", "-c", LINK, interface])
+    }
+
+    fn link(&self, shown: &str) -> PortLink {
+        let (flags, changes) = shown.split_once('\n').unwrap_or((shown, ""));
+        PortLink {
+            is_up: is_up(flags),
+            history: changes.to_owned(),
+        }
     }
 
     fn received_and_dropped(&self) -> &'static str {

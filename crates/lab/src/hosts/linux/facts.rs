@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use fwdlab_model::AddressFamily;
 
+use super::losses::PROXIES;
 use crate::LabError;
+use crate::addresses::addresses;
 use crate::hosts::facts::Facts;
 use crate::hosts::ssh::Connection;
 use crate::mechanism::routes::{self, PROTOCOL as ROUTES};
@@ -66,6 +68,14 @@ ethtool -x "$1" | grep -v -e '^RSS hash key:' -e '^\([0-9a-f][0-9a-f]:\)\{4\}' |
 /// stays.
 const TC_FILTERS: &str = r#"
 tc filter show dev "$1" ingress 2>/dev/null | sed 's/ id [0-9]*//'
+"#;
+
+/// Lists the neighbours that stay, but for those of the addresses given, which are the lab's; BusyBox tells when each was used
+/// last.
+const NEIGHBOURS: &str = r#"
+ip neigh show nud permanent | sed 's/ used .* probes [0-9]*//; s/ *$//' | while read -r address rest; do
+    case " $* " in *" $address "*) ;; *) echo "$address $rest" ;; esac
+done
 "#;
 
 const SYSCTL: &str = "sysctl";
@@ -198,10 +208,15 @@ fn questions(interfaces: [&str; 2]) -> Vec<(Form, Vec<String>)> {
             )),
         ),
     ];
+    let mut neighbours = owned(&["sh", "-c", NEIGHBOURS, "sh"]);
     for family in [AddressFamily::Inet, AddressFamily::Inet6] {
         let name = format!("routes of the experiment {family}");
         questions.push((Form::Whole(name), routes::count(family)));
+        let own = addresses(family);
+        neighbours.extend([own.generator, own.sink].map(|address| address.to_string()));
     }
+    questions.push((Form::Sorted("neighbours"), neighbours));
+    questions.push((Form::Sorted("neighbour proxies"), owned(&PROXIES)));
     for interface in interfaces {
         for (name, option) in [
             ("offload", "-k"),

@@ -1,8 +1,12 @@
 //! The ports of a Linux host, as `/sys` tells.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
 
-use super::reached::{ADDRESSES, addresses, network};
+use fwdlab_packet::MacAddress;
+
+use super::losses::{NEIGHBOURS, PROXIES, is_of, owners_neighbours, shown};
+use super::reached::{ADDRESSES, NEXT_HOPS, addresses, network, words_of};
 use crate::LabError;
 use crate::cabling::Port;
 use crate::hosts::reached::kept;
@@ -16,6 +20,8 @@ const INTERFACES: [&str; 3] = [
     "for path in /sys/class/net/*; do echo \"= ${path##*/}\"; \
      for file in address type flags carrier speed tun_flags device/local_cpulist; do \
      value=$(cat \"$path/$file\" 2>/dev/null) && echo \"$file $value\"; done; \
+     mode=$(cat \"/proc/sys/net/ipv6/conf/${path##*/}/addr_gen_mode\" 2>/dev/null) && \
+     echo \"addr_gen_mode $mode\"; \
      driver=$(readlink \"$path/device/driver\") && echo \"driver ${driver##*/}\"; \
      grep -s '^DEVTYPE=' \"$path/uevent\"; \
      for other in \"$path\"/upper_* \"$path\"/lower_*; do [ -e \"$other\" ] && echo \"${other##*/}\"; done; done; :",
@@ -39,17 +45,37 @@ const ETHERNET: &str = "1";
 /// # Errors
 /// `Host` where it does not tell, and those of the connection.
 pub(in crate::hosts) fn ports(connection: &Connection) -> Result<Vec<Port>, LabError> {
-    let questions = [&INTERFACES[..], &VIRTUAL, &ONLINE, &ADDRESSES]
-        .map(owned)
-        .to_vec();
+    let questions = [
+        &INTERFACES[..],
+        &VIRTUAL,
+        &ONLINE,
+        &ADDRESSES,
+        &NEXT_HOPS,
+        &NEIGHBOURS,
+        &PROXIES,
+    ];
+    let questions = questions.map(owned).to_vec();
     let answers = connection.ask(questions)?;
     let needed = |words: &[&str]| answers.needed(&owned(words));
-    let addresses = addresses(needed(&ADDRESSES)?);
+    let listed = needed(&ADDRESSES)?;
+    let asked = |words: &[&str]| answers.get(&owned(words)).unwrap_or_default();
+    let neighbours = owners_neighbours(needed(&NEIGHBOURS)?, asked(&PROXIES));
+    let losses: Vec<&str> = neighbours.chain(asked(&NEXT_HOPS).lines()).collect();
+    let addresses = addresses(listed);
     let network = network(connection)?;
-    let online = answers.get(&owned(&ONLINE)).unwrap_or_default();
-    let virtual_ends = answers.get(&owned(&VIRTUAL)).unwrap_or_default();
-    let mut ports = read(needed(&INTERFACES)?, virtual_ends, online);
+    let mut ports = read(
+        needed(&INTERFACES)?,
+        asked(&VIRTUAL),
+        asked(&ONLINE),
+        listed,
+    );
     for port in &mut ports {
+        let mut losses = losses.iter();
+        let lost = losses.find(|line| is_of(&port.name, line));
+        port.kept = port
+            .kept
+            .take()
+            .or_else(|| lost.map(|line| would_lose(line)));
         kept(port, &network, &addresses);
     }
     Ok(ports)
@@ -61,7 +87,7 @@ pub(in crate::hosts) fn linked(ports: &[&str]) -> Vec<String> {
 }
 
 /// The ports among the interfaces that were listed.
-fn read(text: &str, virtual_ends: &str, online: &str) -> Vec<Port> {
+fn read(text: &str, virtual_ends: &str, online: &str, addresses: &str) -> Vec<Port> {
     // `4: veth0@if9: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 ...`
     let ends = virtual_ends.lines().filter_map(|line| {
         let (_, name) = line.split_once(": ")?;
@@ -101,11 +127,57 @@ fn read(text: &str, virtual_ends: &str, online: &str) -> Vec<Port> {
             cpus_near: of("device/local_cpulist")
                 .filter(|cpus| !cpus.is_empty() && *cpus != online)
                 .map(str::to_owned),
-            kept: is_joined_to("upper_").map(|upper| format!("{upper} is on top of it")),
+            kept: is_joined_to("upper_")
+                .map(|upper| format!("{upper} is on top of it"))
+                .or_else(|| {
+                    let line = set_link_local(addresses, name, mac, of("addr_gen_mode"))?;
+                    Some(would_lose(line))
+                }),
             refused: None,
         });
     }
     ports
+}
+
+/// Why a port is not set down that Linux would take this from, which `ip` lists.
+fn would_lose(line: &str) -> String {
+    format!("Linux would drop {:?} if it went down", shown(line))
+}
+
+/// The address of a link, in a line of `ip -o address`, that a port does not get by itself when it is set up.
+///
+/// # Source
+/// Linux: `addrconf_addr_gen` in `net/ipv6/addrconf.c`; mode 1 is none, and 2 and 3 are flagged as stable.
+fn set_link_local<'a>(
+    addresses: &'a str,
+    port: &str,
+    mac: &str,
+    mode: Option<&str>,
+) -> Option<&'a str> {
+    let of_mac = MacAddress::of_station(mac).ok().map(link_local);
+    let is_set = |line: &&str| {
+        let words = words_of(line);
+        let [_, device, "inet6", address, ..] = words.as_slice() else {
+            return false;
+        };
+        let address = address.split('/').next().unwrap_or_default();
+        let Ok(address) = address.parse::<Ipv6Addr>() else {
+            return false;
+        };
+        let comes_by_itself = mode != Some("1")
+            && (words.contains(&"kernel_ll")
+                || words.contains(&"stable-privacy")
+                || Some(address) == of_mac);
+        *device == port && address.is_unicast_link_local() && !comes_by_itself
+    };
+    addresses.lines().find(is_set)
+}
+
+/// The address that a port makes of its station (RFC 4291, appendix A).
+fn link_local(MacAddress([a, b, c, d, e, f]): MacAddress) -> Ipv6Addr {
+    let pair = |high, low| u16::from_be_bytes([high, low]);
+    let parts = [pair(a ^ 2, b), pair(c, 0xff), pair(0xfe, d), pair(e, f)];
+    Ipv6Addr::new(0xfe80, 0, 0, 0, parts[0], parts[1], parts[2], parts[3])
 }
 
 #[cfg(test)]
@@ -125,7 +197,7 @@ mod tests {
                     = eth0.10\naddress 52:54:00:00:00:01\ntype 1\nDEVTYPE=vlan\nlower_eth0\n";
         let ends = "3: eth1: <BROADCAST> mtu 1500\n8: gretap0@NONE: <BROADCAST> mtu 1462\n\
             4: veth0@if9: <BROADCAST,MULTICAST,UP> mtu 1500 qdisc noqueue state LOWERLAYERDOWN\n";
-        let ports = read(text, ends, "0-15");
+        let ports = read(text, ends, "0-15", "");
         let names: Vec<&str> = ports.iter().map(|port| &*port.name).collect();
         assert_eq!(names, ["eth0", "eth1", "veth0"]);
         assert_eq!(
@@ -144,5 +216,24 @@ mod tests {
         );
         assert!(!ports[1].is_up && !ports[1].has_link && ports[2].is_up && !ports[2].has_link);
         assert_eq!((ports[1].speed_mbps, &ports[1].cpus_near), (None, &None));
+    }
+
+    #[test]
+    fn an_address_of_a_link_that_its_owner_set_is_told_from_the_kernels() {
+        let mac = "02:00:00:00:00:09";
+        let set = |address: &str, mode| {
+            let line = format!("3: eth1    inet6 {address}");
+            set_link_local(&line, "eth1", mac, mode).is_some()
+        };
+        let own = "fe80::ff:fe00:9/64 scope link tentative";
+        assert!(!set(own, Some("0")) && !set(own, None) && set(own, Some("1")));
+        let own = "fe80::5/64 scope link proto kernel_ll";
+        assert!(!set(own, Some("3")) && set("fe80::5/64 scope link", Some("0")));
+        assert!(!set("fe80::77/64 scope link stable-privacy", Some("2")));
+        assert!(!set("2001:db8::5/64 scope global", Some("0")));
+        assert_eq!(
+            set_link_local("3: eth1 inet6 fe80::5/64", "eth2", mac, None),
+            None
+        );
     }
 }

@@ -6,6 +6,7 @@ mod dut;
 mod facts;
 mod grub;
 mod look;
+mod losses;
 mod reached;
 mod set_up;
 mod stacks;

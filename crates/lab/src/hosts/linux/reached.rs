@@ -1,8 +1,9 @@
 //! How a Linux host is reached, as `ip`, `/sys` and `/proc` tell.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
+use fwdlab_model::masked;
 use fwdlab_traffic::{Network, Route, SSH_PORT, TcpConnection, established, ssh_connection};
 
 use crate::LabError;
@@ -23,7 +24,7 @@ const ROUTES: [[&str; 7]; 2] = [
     ["ip", "-o", "-4", "route", "show", "table", "all"],
     ["ip", "-o", "-6", "route", "show", "table", "all"],
 ];
-const NEXT_HOPS: [&str; 4] = ["ip", "-o", "nexthop", "show"];
+pub(super) const NEXT_HOPS: [&str; 4] = ["ip", "-o", "nexthop", "show"];
 pub(super) const ADDRESSES: [&str; 4] = ["ip", "-o", "address", "show"];
 const TCP: [&str; 3] = [
     "sh",
@@ -205,7 +206,7 @@ fn routes(text: &str, is_inet6: bool) -> Vec<Listed<'_>> {
         .collect()
 }
 
-fn words_of(line: &str) -> Vec<&str> {
+pub(super) fn words_of(line: &str) -> Vec<&str> {
     // The end of a line within a route is a backslash.
     let is_blank = |letter: char| letter.is_whitespace() || letter == '\\';
     let words = line.split(is_blank);
@@ -311,31 +312,16 @@ pub(super) fn addresses(text: &str) -> Vec<(String, IpAddr)> {
 }
 
 /// The networks of the addresses of `ip -o address`, each with its interface.
-fn own_networks(text: &str) -> BTreeSet<(&str, (IpAddr, u8))> {
+pub(super) fn own_networks(text: &str) -> BTreeSet<(&str, (IpAddr, u8))> {
     let networks = text.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [_, device, "inet" | "inet6", address, ..] = words.as_slice() else {
             return None;
         };
         let (address, length) = destination(address, false)?;
-        Some((*device, (first_of(address, length), length)))
+        Some((*device, (masked(address, length), length)))
     });
     networks.collect()
-}
-
-/// The first address of the network of an address.
-fn first_of(address: IpAddr, length: u8) -> IpAddr {
-    let length = u32::from(length);
-    match address {
-        IpAddr::V4(address) => {
-            let network = u32::MAX.checked_shl(32 - length).unwrap_or(0);
-            Ipv4Addr::from_bits(address.to_bits() & network).into()
-        }
-        IpAddr::V6(address) => {
-            let network = u128::MAX.checked_shl(128 - length).unwrap_or(0);
-            Ipv6Addr::from_bits(address.to_bits() & network).into()
-        }
-    }
 }
 
 /// The connections that a server of ssh holds, and those at ssh's port or at this session's.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use fwdlab_model::{AddressFamily, Direction};
 
+use super::losses::{self, addresses_of, flags_of, has_address, is_up, refuse_losses};
 use crate::LabError;
 use crate::addresses::{Prefix, addresses};
 use crate::hosts::dut::OnHost;
@@ -17,10 +18,7 @@ use crate::mechanism::sysctl::path_at;
 
 /// Under which fwdlab's routes stand in a DUT's tables (`ip route show proto 196`), so that they can be told
 /// from the owner's.
-const ROUTE_PROTOCOL: &str = "196";
-
-/// `IFF_UP` of an interface's flags.
-const INTERFACE_UP: u32 = 1;
+pub(super) const ROUTE_PROTOCOL: &str = "196";
 
 /// Lists the interfaces that have LRO on.
 const RECEIVE_OFFLOADS: [&str; 3] = [
@@ -61,13 +59,7 @@ pub(super) struct SetUp<'a> {
 impl SetUp<'_> {
     /// What has to be known of the DUT first.
     pub(super) fn questions(&self) -> Vec<Vec<String>> {
-        let mut questions = Vec::new();
-        for interface in self.host.ports() {
-            questions.push(cat(&flags(interface)));
-            for &family in self.families {
-                questions.push(owned(&addresses_of(family, interface)));
-            }
-        }
+        let mut questions = losses::questions(self.host.ports(), self.families);
         for (path, _) in self.settings() {
             questions.push(cat(&path));
         }
@@ -82,14 +74,13 @@ impl SetUp<'_> {
     /// What is changed, in this order.
     ///
     /// # Errors
-    /// `Host` for what the DUT does not tell.
+    /// `Host` where its owner would lose something by it, and for what the DUT does not tell.
     pub(super) fn steps(&self, answers: &Answers) -> Result<Vec<Step>, LabError> {
+        refuse_losses(self.host.ports(), self.families, answers)?;
         let mut steps = Vec::new();
         for interface in self.host.ports() {
-            let seen = answers.needed(&cat(&flags(interface)))?;
-            let seen = u32::from_str_radix(seen.trim_start_matches("0x"), 16);
             // One that its owner has left down.
-            if seen.is_ok_and(|flags| flags & INTERFACE_UP == 0) {
+            if !is_up(answers.needed(&flags_of(interface))?) {
                 let set = |to| ["ip", "link", "set", "dev", interface, to];
                 steps.push(Step::change(
                     format!("{interface} (down)"),
@@ -217,15 +208,14 @@ impl SetUp<'_> {
         let option = option(family);
         let [of_in, of_out] = self.host.ports();
         let (generator, sink) = (&*self.generator.mac, &*self.sink.mac);
-        for (interface, (address, length), neighbour, mac, network) in [
+        for (interface, prefix, neighbour, mac, network) in [
             (of_in, own.dut_in, own.generator, generator, own.sources),
             (of_out, own.dut_out, own.sink, sink, own.destinations),
         ] {
-            let (host, address) = (address.to_string(), format!("{address}/{length}"));
+            let (host, address) = (prefix.0.to_string(), text_of(prefix));
             let network = text_of(network);
             let neighbour = neighbour.to_string();
-            let there = answers.needed(&owned(&addresses_of(family, interface)))?;
-            if !there.split_whitespace().any(|word| word == address) {
+            if !has_address(answers.needed(&addresses_of(interface))?, prefix) {
                 let mut add = vec![
                     "ip", option, "address", "replace", &address, "dev", interface,
                 ];
@@ -278,22 +268,6 @@ impl SetUp<'_> {
         }
         Ok(())
     }
-}
-
-fn flags(interface: &str) -> String {
-    format!("/sys/class/net/{interface}/flags")
-}
-
-fn addresses_of(family: AddressFamily, interface: &str) -> [&str; 7] {
-    [
-        "ip",
-        "-o",
-        option(family),
-        "address",
-        "show",
-        "dev",
-        interface,
-    ]
 }
 
 fn text_of((network, length): Prefix) -> String {

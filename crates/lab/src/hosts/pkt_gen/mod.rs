@@ -300,6 +300,11 @@ impl HostTester for PktGenTester {
         Tester::PktGen
     }
 
+    fn keeps_links(&self) -> bool {
+        // Opening a port for netmap takes its link down.
+        false
+    }
+
     fn sees_flows(&self) -> bool {
         false
     }
