@@ -64,8 +64,9 @@ fn colour(text: &str) -> Option<&str> {
         Ok(code) => !(5..=8).contains(&code),
         Err(_) => code.is_empty(),
     };
-    codes
-        .split(';')
+    // One of 256 colours has its number behind these two.
+    let hues = codes.strip_prefix("38;5;").unwrap_or(codes);
+    hues.split(';')
         .all(shows)
         .then(|| &text[..codes.len() + "\x1b[m".len()])
 }
