@@ -666,7 +666,7 @@ pub(crate) struct GenArguments {
         conflicts_with = "cpu"
     )]
     pub(crate) cpus: Vec<u32>,
-    /// What sends; default: the first of these that the interface transmits the frames of
+    /// What sends the frames; default: the first of these that works on the interface
     #[arg(long, value_parser = sender())]
     pub(crate) sender: Option<Tester>,
     #[command(flatten)]

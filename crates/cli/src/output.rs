@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use fwdlab_archive::ArchiveError;
+use fwdlab_report::inert;
 
 use crate::exit::{Code, DONE, WrongArguments};
 
@@ -23,7 +24,9 @@ pub(crate) fn line(text: &str) -> anyhow::Result<bool> {
     }
 }
 
+/// Names in it may be of files and hosts of others, and must not act on the terminal.
 fn write(text: &str) -> io::Result<()> {
+    let text = inert(text, stdout_takes_colour());
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
@@ -70,6 +73,7 @@ pub(crate) fn unless_nobody_reads(result: io::Result<Code>) -> anyhow::Result<Co
 
 /// Tells the user something that is not the result.
 pub(crate) fn tell(text: &str) {
+    let text = inert(text, stderr_takes_colour());
     // Nobody is left to be told that standard error is closed.
     let _ = writeln!(io::stderr(), "{text}");
 }

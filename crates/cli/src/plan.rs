@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fwdlab_archive::{Loaded, Results};
 use fwdlab_lab::{Asks, Lab, LabError, by_tool, tools_needed};
-use fwdlab_model::{Environment, Read, Resolved};
+use fwdlab_model::{Environment, LabKind, Read, Resolved};
 use fwdlab_plan::Overheads;
 use fwdlab_report::{DutProgram, Preview, render};
 
@@ -31,6 +31,7 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
         arguments.files.lab.as_deref(),
         &Disk,
     )?;
+    let asked = unless_refused(asked, resolved.lab.kind)?;
     let plan = fwdlab_plan::build(&resolved)?;
     let earlier = earlier_runs(&arguments.results, &resolved, asked.as_ref().ok())?;
     let duration_s =
@@ -89,7 +90,20 @@ pub(crate) fn check_files(
     unless_a_file_is_wrong(ask_lab(&mut resolved), experiment, None, read).map(|_| ())
 }
 
-/// Why the lab could not be asked.
+/// What a lab was asked, unless its hosts answered that nothing can be measured there: a run would end so, too.
+fn unless_refused<T>(asked: anyhow::Result<T>, kind: LabKind) -> anyhow::Result<anyhow::Result<T>> {
+    match asked {
+        Err(error)
+            if kind.is_remote()
+                && (error.downcast_ref()).is_some_and(LabError::is_an_answer_of_hosts) =>
+        {
+            Err(error)
+        }
+        asked => Ok(asked),
+    }
+}
+
+/// Why the lab was not asked.
 fn why(error: &anyhow::Error) -> String {
     match error.downcast_ref() {
         // Its own words advise to plan.

@@ -102,7 +102,9 @@ impl Progress {
 
     pub(crate) fn event(&mut self, event: &LabEvent<'_>) {
         match event {
-            LabEvent::Again { why } => self.say(&format!("{why}; this block is begun anew")),
+            LabEvent::Again { why } => {
+                self.say(&format!("{why}; fwdlab measures this block again"))
+            }
             LabEvent::NotSentBy { better, why } => self.say(&format!(
                 "the tester does not send by {}: {why}",
                 better.sender()

@@ -55,6 +55,26 @@ fn lab_of_hosts(path: &Path) -> anyhow::Result<(Hosts, System)> {
     Ok((hosts, system))
 }
 
+/// Tells before a run what it has put back: many changes of runs that are gone in one line.
+pub(crate) fn tell_put_back(leftovers: &[Leftover]) {
+    let is_put_back = |leftover: &&Leftover| leftover.state == LeftoverState::PutBack;
+    let (put_back, others): (Vec<_>, Vec<_>) = leftovers.iter().partition(is_put_back);
+    match put_back.as_slice() {
+        [] => {}
+        [one] => output::tell(&one.to_string()),
+        [.., last] => {
+            let by = last.left_by.as_ref();
+            let by = by.map_or("a run that is gone left".to_owned(), |by| {
+                format!("process {} left at {}", by.pid, by.time)
+            });
+            output::tell(&format!("put back {} changes that {by}", put_back.len()));
+        }
+    }
+    for leftover in others {
+        output::tell(&leftover.to_string());
+    }
+}
+
 fn text(leftovers: &[Leftover]) -> String {
     if leftovers.is_empty() {
         return "nothing to restore\n".into();

@@ -19,6 +19,7 @@ use crate::output::tell;
 use crate::plan::overheads_here;
 use crate::progress::{FIRST_GUESS, Progress};
 use crate::report;
+use crate::restore::tell_put_back;
 use crate::session::{Session, Subject, reason_to_end_early, tell_preparation};
 
 /// As wide as messages are read in a mail or a chat.
@@ -76,9 +77,7 @@ fn measure(
     let interrupts = fwdlab_sys::watch_interrupts()?;
     let state_directory = fwdlab_lab::state_directory()?;
     let (mut lab, leftovers) = Lab::open(&resolved, &state_directory, interrupts)?;
-    for leftover in &leftovers {
-        tell(&leftover.to_string());
-    }
+    tell_put_back(&leftovers);
     let unavailable = lab.unavailable(Asks::Run).map_err(|error| {
         let error = error.into();
         let lab = arguments.files.lab.as_deref();

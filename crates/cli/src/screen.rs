@@ -1,7 +1,7 @@
 //! Lines on a terminal that are drawn again in the same place.
 
 use console::Term;
-use fwdlab_report::{Frame, Reader};
+use fwdlab_report::{Frame, Reader, inert};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output;
@@ -55,13 +55,14 @@ impl Screen {
 
     /// Draws the lines over those that were drawn before.
     pub(crate) fn draw(&self, lines: &[String]) {
-        self.bar.set_message(lines.join("\n"));
+        let text = inert(&lines.join("\n"), self.colour).into_owned();
+        self.bar.set_message(text);
         self.bar.tick();
     }
 
     /// A line above them.
     pub(crate) fn say(&self, text: &str) {
-        self.bar.println(text);
+        self.bar.println(inert(text, self.colour));
     }
 
     pub(crate) fn clear(&self) {

@@ -150,7 +150,7 @@ fn what_cannot_be_driven_is_refused_before_anything_is_done() {
     let lab = "labs/atom-c2758-t540.toml";
     let expected = "error: lab atom-c2758-t540: it names no hosts and can only be planned; `fwdlab plan` shows \
                     what would be measured there, [dut] and [tester] in its file name hosts (docs/labs.md), and \
-                    `--lab labs/router.toml` runs the same experiment on the reference router\n";
+                    `--lab labs/router.toml` of fwdlab's repository runs the same experiment on the reference router\n";
     let answer = said(&["run", experiment, "--lab", lab]);
     assert_eq!(answer, (Some(2), String::new(), expected.to_owned()));
     let answer = said(&["doctor", lab]);

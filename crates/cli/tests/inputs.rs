@@ -116,6 +116,19 @@ impl Hostile {
 }
 
 #[test]
+fn what_files_hold_does_not_act_on_the_terminal() {
+    let folder = folder_with_a_lab();
+    let experiment = folder.path().join("experiment.toml");
+    fs::write(&experiment, "question = \"\x1b]0;title\x07\u{9b}2J\"\n").unwrap();
+    let stderr = assert_refused(
+        &mut bounded(&["plan", path(&experiment)]),
+        &["experiment.toml"],
+    );
+    let acts = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    assert!(!stderr.contains(acts), "{stderr:?}");
+}
+
+#[test]
 fn experiments_labs_and_what_they_name_are_plain_files() {
     let folder = folder_with_a_lab();
     let at = |name: &str| folder.path().join(name);

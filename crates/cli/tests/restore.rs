@@ -147,7 +147,8 @@ fn the_next_run_puts_back_what_a_killed_one_changed_and_goes_on() {
     let pid = scratch.kill_a_run();
     let output = succeed(&mut scratch.fwdlab(&["run", "experiment.toml"]));
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(stderr.contains("put back (run rm -f "), "{stderr}");
+    let told = format!("put back 3 changes that process {pid} left at ");
+    assert!(stderr.contains(&told), "{stderr}");
     assert!(!scratch.mark().exists());
     assert_eq!(namespaces_of(pid).len(), 0);
     let results = fs::read_dir(scratch.path("results/experiment")).unwrap();
@@ -162,7 +163,7 @@ fn what_cannot_be_put_back_is_told_until_it_is_forgotten() {
     let state = tempfile::tempdir().unwrap();
     let journal = state.path().join("fwdlab/router.jsonl");
     fs::create_dir(journal.parent().unwrap()).unwrap();
-    let line = r#"{"record":"change","id":{"boot":"another","pid":1,"start_time":2,"number":3},"time":"2026-11-21T15:00:00Z","what":"factor \"mtu\" at level \"9000\"","undo":{"kind":"write-sysctl","setting":"no/such/setting","value":"1"}}"#;
+    let line = r#"{"record":"change","id":{"boot":"another","pid":1,"start_time":2,"number":3},"time":"2026-11-21T15:00:00Z","what":"factor \"mtu\" at level \"9000\u001b[2J\"","undo":{"kind":"write-sysctl","setting":"no/such/setting","value":"1"}}"#;
     fs::write(&journal, format!("{line}\n{{\"record\":\"und")).unwrap();
     let fwdlab = |arguments: &[&str]| {
         let mut command = shared::fwdlab(arguments);
@@ -171,10 +172,15 @@ fn what_cannot_be_put_back_is_told_until_it_is_forgotten() {
             .output()
             .unwrap()
     };
-    let what = "factor \"mtu\" at level \"9000\", left by process 1 at 2026-11-21T15:00:00Z: ";
+    // What a file says is shown, and does not act on the terminal.
+    let what =
+        "factor \"mtu\" at level \"9000\\x1b[2J\", left by process 1 at 2026-11-21T15:00:00Z: ";
     let list = fwdlab(&["restore", "--list"]);
     assert_eq!(list.status.code(), Some(0));
-    let told = format!("{what}to set sysctl no/such/setting to \"1\"\n");
+    let told = format!(
+        "{what}to set sysctl no/such/setting to \"1\"; found in {}\n",
+        journal.display()
+    );
     assert!(stdout(&list).contains(&told), "{}", stdout(&list));
 
     let failed = fwdlab(&["restore"]);

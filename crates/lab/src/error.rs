@@ -61,8 +61,8 @@ pub enum LabError {
     /// A lab of hosts that are not named.
     #[error(
         "lab {lab}: it names no hosts and can only be planned; `fwdlab plan` shows what would be measured there, \
-         [dut] and [tester] in its file name hosts (docs/labs.md), and `--lab labs/router.toml` runs the same \
-         experiment on the reference router"
+         [dut] and [tester] in its file name hosts (docs/labs.md), and `--lab labs/router.toml` of fwdlab's repository \
+         runs the same experiment on the reference router"
     )]
     NoHosts {
         /// The lab.
@@ -254,8 +254,8 @@ pub enum LabError {
     },
     /// A host that does not let us in.
     #[error(
-        "host {host}: {what}: ssh failed: {stderr}; nothing is asked for and unknown host keys are refused, so \
-         that `ssh -o BatchMode=yes {host} true` has to work first"
+        "host {host}: {what}: ssh failed: {stderr}; fwdlab answers no questions of ssh and takes no unknown host keys: see \
+         to it that `ssh -o BatchMode=yes {host} true` works"
     )]
     Ssh {
         /// The host, as ssh knows it.
@@ -306,8 +306,9 @@ pub enum LabError {
     ReadBack(#[from] Moved),
     /// The DUT did not forward every probe frame as it should.
     #[error(
-        "variant {variant:?} ({family}): of {sent} probe frames the sink got {forwarded}, {wrong} of \
-         them wrong{kinds}; the DUT does not forward as planned{reasons}, so nothing was measured{advice}"
+        "variant {variant:?} ({family}): of {sent} probe frames the sink got {}{kinds}; the DUT does not forward as \
+         planned{reasons}, so nothing was measured{advice}",
+        got(*forwarded, *wrong)
     )]
     Probe {
         /// The variant's label.
@@ -399,6 +400,17 @@ impl LabError {
         }
     }
 
+    /// Whether hosts answered, or need not be asked: a lab of theirs is not as an experiment needs it, or is not like that
+    /// now.
+    #[must_use]
+    pub fn is_an_answer_of_hosts(&self) -> bool {
+        match self {
+            Self::NotRouted { .. } | Self::Traffic(_) | Self::NotRestored { .. } => true,
+            Self::Ssh { .. } => false,
+            _ => self.host().is_some(),
+        }
+    }
+
     /// Whether a connection to a host, or what stood on it, is what failed, so that another one may do.
     pub(crate) fn is_of_a_connection(&self) -> bool {
         match self {
@@ -416,8 +428,16 @@ fn quoted(factors: &[String]) -> String {
     factors.join(", ")
 }
 
+/// How many frames came of a probe.
+fn got(forwarded: u64, wrong: u64) -> String {
+    match forwarded {
+        0 => "none".to_owned(),
+        forwarded => format!("{forwarded}, {wrong} of them wrong"),
+    }
+}
+
 /// Of a text what a message takes: rulesets, and what programs print, may be of any length.
-fn start(text: &str) -> Cow<'_, str> {
+pub(crate) fn start(text: &str) -> Cow<'_, str> {
     if text.len() <= SHOWN_BYTES_MAX {
         return text.into();
     }

@@ -7,7 +7,7 @@ use fwdlab_model::{Environment, Hosts, LabKind, Load, LoadRecord, Resolved};
 use fwdlab_sys::Interrupts;
 
 use crate::doctor::{Finding, examine_netns, examine_router};
-use crate::hosts::{Connection, HostsLab, examine_hosts};
+use crate::hosts::{Connection, HostsLab, examine_hosts, refuse_unoffered};
 use crate::journal::Destination;
 use crate::netns::NetnsLab;
 use crate::restore::{Whose, restore_all, restore_own_copies};
@@ -62,6 +62,7 @@ impl Lab {
                 for &family in &resolved.traffic.families {
                     crate::addresses::frames(family, &resolved.traffic)?;
                 }
+                refuse_unoffered(&hosts, resolved)?;
                 let mut leftovers = restore_all(state_directory, Whose::Host(&hosts.dut.host))?;
                 let connection = Rc::new(Connection::open(Destination::of_dut(&hosts))?);
                 leftovers.extend(restore_own_copies(&connection, state_directory, system)?);
@@ -201,8 +202,8 @@ mod tests {
         assert_eq!(
             refusal(LabKind::Ssh(System::Freebsd)),
             "lab here: it names no hosts and can only be planned; `fwdlab plan` shows what would be measured \
-             there, [dut] and [tester] in its file name hosts (docs/labs.md), and `--lab labs/router.toml` runs \
-             the same experiment on the reference router"
+             there, [dut] and [tester] in its file name hosts (docs/labs.md), and `--lab labs/router.toml` of fwdlab's \
+             repository runs the same experiment on the reference router"
         );
     }
 }

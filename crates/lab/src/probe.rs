@@ -18,6 +18,8 @@ pub(crate) struct FailedProbe {
     pub(crate) kinds: Vec<String>,
     /// Why the DUT dropped the others, where it says.
     pub(crate) reasons: Vec<String>,
+    /// What else is known of them, with what to do.
+    pub(crate) advice: Option<String>,
 }
 
 impl FailedProbe {
@@ -33,7 +35,8 @@ impl FailedProbe {
             texts => format!(" ({})", texts.join(", ")),
         };
         let is_netfilters = self.reasons.iter().any(|reason| reason.contains(NETFILTER));
-        let advice = is_netfilters.then(|| accepted(family, &resolved.traffic));
+        let rules = is_netfilters.then(|| accepted(family, &resolved.traffic));
+        let advice = rules.or(self.advice);
         LabError::Probe {
             variant: label(resolved, variant).to_owned(),
             family,

@@ -2,16 +2,18 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::io::{self, BufReader, Read, Seek as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fwdlab_sys::Descendants;
+use fwdlab_sys::{Bounded, Descendants};
 
 use crate::LabError;
 
+/// How much a program may print: more than the routes of the whole Internet.
+const OUTPUT_BYTES_MAX: u64 = 256 << 20;
 /// How long a program may run.
 const TIME_MAX: Duration = Duration::from_secs(30);
 
@@ -147,55 +149,99 @@ fn output_within(
         fwdlab_sys::bind_to_this_thread(&mut command);
     }
     let mut child = command.spawn().map_err(cannot_start)?;
-    match wait_within(time_max, &mut child) {
-        Ok(Some(status)) => Ok(Output {
-            status,
-            stdout: text(&mut stdout),
-            stderr: last_lines(&text(&mut stderr)),
-        }),
-        Ok(None) => {
+    let excess = match wait_within(time_max, &mut child, [&stdout, &stderr]) {
+        Ok(Waited::Ended(status)) if is_within(&[&stdout, &stderr]) => {
+            return Ok(Output {
+                status,
+                stdout: text(&mut stdout),
+                stderr: last_lines(&text(&mut stderr)),
+            });
+        }
+        Ok(Waited::Ended(_)) => too_much(),
+        Ok(Waited::Exceeds(what)) => {
             let ending = fwdlab_sys::kill_process_group(child.id());
             let _ = child.wait();
             ending?;
             if let Orphan::EndsWith(descendants) = orphan {
                 descendants.end()?;
             }
-            let status = format!(
-                "it took longer than {} s and was ended; start what is to go on in the background, with its output elsewhere",
-                time_max.as_secs()
-            );
-            Err(failed(status, last_lines(&text(&mut stderr))))
+            what
         }
-        Err(error) => Err(failed(error.to_string(), String::new())),
-    }
+        Err(error) => error.to_string(),
+    };
+    Err(failed(excess, last_lines(&text(&mut stderr))))
 }
 
-/// How a child ended, if it did in time.
-fn wait_within(time_max: Duration, child: &mut Child) -> io::Result<Option<ExitStatus>> {
+/// What a child has come to.
+enum Waited {
+    Ended(ExitStatus),
+    /// It has to be ended, which this says, with what to do.
+    Exceeds(String),
+}
+
+/// Waits until a child has ended, or exceeds what it may take or print.
+fn wait_within(time_max: Duration, child: &mut Child, printed: [&File; 2]) -> io::Result<Waited> {
     // A ruleset is switched by such a program under load: its end is to be seen at once.
     const PAUSE_MAX: Duration = Duration::from_micros(500);
     let start = Instant::now();
     let mut pause = Duration::from_micros(200);
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
+            return Ok(Waited::Ended(status));
+        }
+        if !is_within(&printed) {
+            return Ok(Waited::Exceeds(too_much()));
         }
         if start.elapsed() > time_max {
-            return Ok(None);
+            return Ok(Waited::Exceeds(format!(
+                "it took longer than {} s and was ended; start what is to go on in the background, with its output elsewhere",
+                time_max.as_secs()
+            )));
         }
         sleep(pause);
         pause = (pause * 2).min(PAUSE_MAX);
     }
 }
 
-/// What was written to a file in memory; nothing where that cannot be told.
+/// Whether what a program printed is no more than it may.
+fn is_within(printed: &[&File]) -> bool {
+    let bytes = |file: &&File| file.metadata().map_or(0, |file| file.len());
+    printed.iter().map(bytes).sum::<u64>() <= OUTPUT_BYTES_MAX
+}
+
+fn too_much() -> String {
+    format!(
+        "it printed more than {} MiB; see what is installed under that name",
+        OUTPUT_BYTES_MAX >> 20
+    )
+}
+
+/// What a program prints, read while it runs, up to what it may print.
+pub(crate) fn bounded<R: Read>(output: R) -> BufReader<Bounded<R>> {
+    BufReader::new(Bounded::new(output, OUTPUT_BYTES_MAX))
+}
+
+/// Why that could not be read to its end.
+pub(crate) fn unread(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => too_much(),
+        _ => error.to_string(),
+    }
+}
+
+/// What was written to a file in memory, as far as it is taken; nothing where that cannot be told.
 fn text(file: &mut File) -> String {
     let mut bytes = Vec::new();
-    let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
-    read.map_or_else(
-        |_| String::new(),
-        |_| String::from_utf8_lossy(&bytes).into_owned(),
-    )
+    let read = file
+        .rewind()
+        .and_then(|()| file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes));
+    read.map_or_else(|_| String::new(), |_| lossy(bytes))
+}
+
+/// The bytes as text, copied only where they are none.
+fn lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// The arguments for a reader; those that could be misread stand in quotes.
@@ -276,6 +322,22 @@ mod tests {
             "{error}"
         );
         assert!(error.ends_with("waiting"), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_prints_without_end_is_ended() {
+        for script in ["exec cat /dev/zero", "exec cat /dev/zero >&2"] {
+            let error = run(&["sh", "-c", script], "").unwrap_err().to_string();
+            let start = error.chars().take(200).collect::<String>();
+            assert!(error.contains("printed more than 256 MiB"), "{start}");
+            assert!(error.len() < 10_000, "{start}");
+        }
+    }
+
+    #[test]
+    fn what_is_read_while_a_program_runs_has_an_end() {
+        let error = io::copy(&mut bounded(io::repeat(b'a')), &mut io::sink()).unwrap_err();
+        assert!(unread(&error).contains("more than 256 MiB"), "{error}");
     }
 
     #[test]

@@ -46,8 +46,11 @@ pub struct LeftBy {
     pub pid: u32,
     /// When it announced the change, UTC.
     pub time: String,
-    /// The journal that tells.
+    /// The journal that tells, or its copy on a DUT.
     pub journal: PathBuf,
+    /// The journal's copy on a DUT, where both were found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy: Option<PathBuf>,
 }
 
 /// What became of something that was left.
@@ -70,18 +73,51 @@ pub enum LeftoverState {
     },
 }
 
+impl Leftover {
+    /// What was changed, and what takes it back, for a reader. What does so on a host may be a script.
+    fn in_words(&self) -> (&str, String) {
+        let Undo::OnHost { at, .. } = &self.undo else {
+            return (&self.what, self.undo.to_string());
+        };
+        // A value that was kept stands behind what had it.
+        let kept = self.what.strip_suffix(')');
+        match kept.and_then(|what| what.split_once(" (")) {
+            Some((what, value)) => (what, format!("set it back to {value} on host {}", at.host)),
+            None => (&self.what, format!("take it back on host {}", at.host)),
+        }
+    }
+
+    /// Whether both are the same change.
+    fn is(&self, other: &Self) -> bool {
+        let announced = |leftover: &Self| {
+            let by = leftover.left_by.as_ref();
+            by.map(|by| (by.pid, by.time.clone(), leftover.what.clone()))
+        };
+        announced(self) == announced(other)
+    }
+}
+
 impl std::fmt::Display for Leftover {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.what)?;
+        let (what, undo) = self.in_words();
+        write!(f, "{what}")?;
         match &self.left_by {
             Some(LeftBy { pid, time, .. }) => {
                 write!(f, ", left by process {pid} at {time}")?;
             }
             None => f.write_str(", left by a run that is gone")?,
         }
-        let undo = &self.undo;
         match &self.state {
-            LeftoverState::Left => write!(f, ": to {undo}"),
+            LeftoverState::Left => {
+                write!(f, ": to {undo}")?;
+                let places = self.left_by.iter();
+                let places = places.flat_map(|by| [Some(&by.journal), by.copy.as_ref()]);
+                for (number, place) in places.flatten().enumerate() {
+                    let lead = if number == 0 { "; found in" } else { " and in" };
+                    write!(f, "{lead} {}", place.display())?;
+                }
+                Ok(())
+            }
             LeftoverState::PutBack => write!(f, ": put back ({undo})"),
             LeftoverState::Failed { why } => write!(f, ": could not {undo}: {why}"),
             LeftoverState::Forgotten { why } => write!(f, ": forgotten; could not {undo}: {why}"),
@@ -130,15 +166,22 @@ impl Whose<'_> {
 /// # Errors
 /// When a journal cannot be read.
 pub fn leftovers(directory: &Path) -> Result<Vec<Leftover>, LabError> {
-    let mut leftovers = Vec::new();
-    for journal in journals(directory)? {
-        for change in left_changes(&journal)? {
-            leftovers.push(leftover(&journal, change, LeftoverState::Left));
-        }
-    }
+    let mut leftovers = journalled(directory, Whose::Everybody)?;
     for name in fwdlab_sys::leftover_namespaces()? {
         if !leftovers.iter().any(|leftover| removes(leftover, &name)) {
             leftovers.push(unjournalled(name, LeftoverState::Left));
+        }
+    }
+    Ok(leftovers)
+}
+
+/// The same by the journals alone.
+fn journalled(directory: &Path, whose: Whose<'_>) -> Result<Vec<Leftover>, LabError> {
+    let mut leftovers = Vec::new();
+    let journals = journals(directory)?.into_iter();
+    for journal in journals.filter(|journal| whose.holds(journal)) {
+        for change in left_changes(&journal)? {
+            leftovers.push(leftover(&journal, change, LeftoverState::Left));
         }
     }
     Ok(leftovers)
@@ -209,10 +252,11 @@ pub fn restore(
     Ok(leftovers)
 }
 
-/// What runs of any controller have left on a lab's DUT, by the copies of their journals there; looks only.
+/// What runs of this machine have left on a lab's DUT by their journals, and runs of any controller by the copies of theirs
+/// there; looks only.
 ///
 /// # Errors
-/// Those of the connection.
+/// Those of the connection, and where a journal cannot be read.
 pub fn leftovers_on_host(
     directory: &Path,
     hosts: &Hosts,
@@ -224,12 +268,21 @@ pub fn leftovers_on_host(
     // What a living run of this machine's has changed is not left.
     let left = copies
         .filter(|copy| copy.controller != own || !copy.open[0].id.is_of_a_living_process(&boot));
-    let leftovers = left.flat_map(|copy| {
+    let copied = left.flat_map(|copy| {
         let path = copy.path;
         let changes = copy.open.into_iter().rev();
         changes.map(move |change| leftover(path.as_ref(), change, LeftoverState::Left))
     });
-    Ok(leftovers.collect())
+    let mut leftovers = journalled(directory, Whose::Host(&hosts.dut.host))?;
+    for copied in copied {
+        match leftovers.iter_mut().find(|leftover| leftover.is(&copied)) {
+            Some(Leftover {
+                left_by: Some(by), ..
+            }) => by.copy = copied.left_by.map(|by| by.journal),
+            _ => leftovers.push(copied),
+        }
+    }
+    Ok(leftovers)
 }
 
 /// Puts back what runs have left on a lab's DUT: those of this machine by their journals, then those of any controller by
@@ -367,6 +420,7 @@ fn leftover(journal: &Path, change: Change, state: LeftoverState) -> Leftover {
             pid: change.id.pid,
             time: change.time,
             journal: journal.to_owned(),
+            copy: None,
         }),
         state,
     }
@@ -399,4 +453,44 @@ fn journals(directory: &Path) -> Result<Vec<PathBuf>, LabError> {
     journals.retain(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
     journals.sort();
     Ok(journals)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_on_a_host_is_told_in_words() {
+        let script = ["sh", "-c", "[ ! -e \"$0\" ] || tee \"$0\"", "x"];
+        let undo = Undo::OnHost {
+            at: Destination {
+                host: "router".to_owned(),
+                config: None,
+            },
+            arguments: script.map(str::to_owned).into(),
+            input: "0".to_owned(),
+        };
+        let mut leftover = Leftover {
+            what: "sysctl net.ipv4.ip_forward (0)".to_owned(),
+            undo,
+            left_by: Some(LeftBy {
+                pid: 7,
+                time: "now".to_owned(),
+                journal: "/state/host.jsonl".into(),
+                copy: Some("/var/copy".into()),
+            }),
+            state: LeftoverState::Left,
+        };
+        assert_eq!(
+            leftover.to_string(),
+            "sysctl net.ipv4.ip_forward, left by process 7 at now: to set it back to 0 on host router; found in \
+             /state/host.jsonl and in /var/copy"
+        );
+        leftover.what = "route to 198.18.0.0/15".to_owned();
+        leftover.state = LeftoverState::PutBack;
+        assert_eq!(
+            leftover.to_string(),
+            "route to 198.18.0.0/15, left by process 7 at now: put back (take it back on host router)"
+        );
+    }
 }

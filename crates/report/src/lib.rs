@@ -75,5 +75,5 @@ pub use report::*;
 pub use sentences::settled_load;
 pub use sessions::{RerunsSection, Session, SessionSection, SessionVariant, compare_sessions};
 pub use summary::SUMMARY_SCHEMA_VERSION;
-pub use text::one_line;
+pub use text::{inert, one_line};
 pub use totals::{ConservationTotals, FlowsSection};

@@ -41,7 +41,7 @@ pub struct Preview {
     pub lab: String,
     /// What kind of lab.
     pub kind: LabKind,
-    /// Why the lab could not be asked what it can have; none where it was.
+    /// Why the lab was not asked what it can have; none where it was.
     pub lab_not_asked: Option<String>,
     /// Programs that the DUT needs beyond those that every host has; the caller, who knows the lab, sets them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -186,7 +186,7 @@ impl Preview {
     /// Draws up what can be said.
     ///
     /// Shape: `earlier` are runs in the same lab under the same load regime, in any order;
-    /// `lab_not_asked` is why the lab could not be asked what it can have; `with_methods` also reckons
+    /// `lab_not_asked` is why the lab was not asked what it can have; `with_methods` also reckons
     /// what every other method would need; `duration_s` is none where nothing tells how long it takes.
     ///
     /// # Errors
@@ -561,13 +561,13 @@ impl Page<'_> {
             &format!("lab {} ({})", one_line(&preview.lab), preview.kind),
         );
         if let Some(reason) = &preview.lab_not_asked {
-            self.wrapped(
-                "  ",
-                &format!(
-                    "the lab could not be asked which variants it can have: {}",
-                    one_line(reason)
-                ),
-            );
+            let unchecked = if preview.kind.is_remote() {
+                "the ports, addresses and programs of the lab's hosts, and which variants they can have"
+            } else {
+                "which variants the lab can have"
+            };
+            let reason = one_line(reason);
+            self.wrapped("  ", &format!("not checked: {unchecked} ({reason})"));
         }
         for needed in &preview.dut_programs {
             let purposes = one_line(&needed.purposes.join(", "));

@@ -22,6 +22,55 @@ pub fn one_line(text: &str) -> String {
     line
 }
 
+/// A text of any lines in which nothing acts that others wrote: characters that would are shown as `\x1b`, or as JSON has
+/// them. Line ends and tabs stay, and where colours are shown the sequences that set one, or end it.
+#[must_use]
+pub fn inert(text: &str, colours: bool) -> Cow<'_, str> {
+    let is_kept = |character| matches!(character, '\n' | '\t') || !acts(character);
+    if text.chars().all(is_kept) {
+        return text.into();
+    }
+    let mut inert = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let length = match colour(rest).filter(|_| colours) {
+            Some(sequence) => {
+                inert += sequence;
+                sequence.len()
+            }
+            None if is_kept(character) => {
+                inert.push(character);
+                character.len_utf8()
+            }
+            None => {
+                inert += &match u32::from(character) {
+                    code @ ..0x20 => format!("\\x{code:02x}"),
+                    code => format!("\\u{code:04x}"),
+                };
+                character.len_utf8()
+            }
+        };
+        rest = &rest[length..];
+    }
+    inert.into()
+}
+
+/// The sequence at a text's beginning that does nothing but set a colour or a weight; none that hides text.
+fn colour(text: &str) -> Option<&str> {
+    const BYTES_MAX: usize = 20;
+    let codes = text.strip_prefix("\x1b[")?;
+    let (codes, _) = codes[..codes.floor_char_boundary(BYTES_MAX)].split_once('m')?;
+    let shows = |code: &str| match code.parse::<u8>() {
+        Ok(code) => !(5..=8).contains(&code),
+        Err(_) => code.is_empty(),
+    };
+    // One of 256 colours has its number behind these two.
+    let hues = codes.strip_prefix("38;5;").unwrap_or(codes);
+    hues.split(';')
+        .all(shows)
+        .then(|| &text[..codes.len() + "\x1b[m".len()])
+}
+
 /// A path as people read it.
 pub(crate) fn shown(path: &Path) -> String {
     one_line(&path.display().to_string())
@@ -282,6 +331,31 @@ fn broken(word: &str, columns_max: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_others_wrote_cannot_act_on_a_terminal() {
+        for (text, shown) in [
+            ("a\n\tb\u{fc}", "a\n\tb\u{fc}"),
+            ("\x1b]0;title\x07", r"\x1b]0;title\x07"),
+            ("\x1b[2J\r\u{9b}1m\u{202e}", r"\x1b[2J\x0d\u009b1m\u202e"),
+            ("\x1b[31mred", r"\x1b[31mred"),
+        ] {
+            assert_eq!(inert(text, false), shown);
+        }
+        for kept in ["\x1b[1;31mred\x1b[0m", "\x1b[m", "\x1b[38;5;9m"] {
+            assert_eq!(inert(kept, true), kept);
+        }
+        for (text, shown) in [
+            ("\x1b[8mhidden", r"\x1b[8mhidden"),
+            ("\x1b[2Jm", r"\x1b[2Jm"),
+            (
+                "\x1b[1;1;1;1;1;1;1;1;1;1;1m",
+                r"\x1b[1;1;1;1;1;1;1;1;1;1;1m",
+            ),
+        ] {
+            assert_eq!(inert(text, true), shown);
+        }
+    }
 
     #[test]
     fn markdown_shows_what_was_written() {

@@ -831,7 +831,7 @@ fn a_plan_is_shown_with_what_earlier_runs_say() {
     );
     let text = render::preview(&asked.expect("sound"), 80);
     assert!(
-        text.contains("could not be asked which variants it can have: not root"),
+        text.contains("which variants the lab can have (not root)"),
         "{text}"
     );
     assert!(

@@ -1,5 +1,6 @@
 //! What the kernel says of an interface.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 
@@ -37,6 +38,19 @@ pub fn addresses() -> Result<Vec<(String, IpAddr)>, SysError> {
         Some((entry.interface_name, address?))
     });
     Ok(addresses.collect())
+}
+
+/// The names of the calling thread's namespace's interfaces but for loopback, sorted.
+///
+/// # Errors
+/// When the kernel does not list them.
+pub fn interface_names() -> Result<Vec<String>, SysError> {
+    let listed = getifaddrs()
+        .map_err(|error| SysError::new("listing the interfaces", io::Error::from(error)))?;
+    let names = listed
+        .filter(|entry| !entry.flags.contains(InterfaceFlags::IFF_LOOPBACK))
+        .map(|entry| entry.interface_name);
+    Ok(names.collect::<BTreeSet<_>>().into_iter().collect())
 }
 
 /// Looks up an interface of the calling thread's namespace.

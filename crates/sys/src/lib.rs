@@ -52,7 +52,7 @@ pub use detached_mount::{Sysfs, tracepoint_format};
 pub use error::SysError;
 pub use ethtool::{Feature, enable_gro, features, set_features, statistics, transmit_queues};
 pub use input::{Bounded, Input, Refusal, check_inside};
-pub use interface::{Interface, addresses, interface};
+pub use interface::{Interface, addresses, interface, interface_names};
 pub use interrupt::{Interrupts, WakeUp, enable_wake_ups, watch_interrupts};
 pub use kernel_readers::wait_for_network_polls;
 pub use memory_file::memory_file;

@@ -472,6 +472,10 @@ fn a_load_whose_run_stands_still_ends_by_itself() {
     signal("-CONT");
     let output = finish(child);
     assert!(is_measured(&output), "{}", text(&output));
-    assert!(text(&output).contains("begun anew"), "{}", text(&output));
+    assert!(
+        text(&output).contains("measures this block again"),
+        "{}",
+        text(&output)
+    );
     short.go_on_and_judge(&results, "a run that stood still");
 }

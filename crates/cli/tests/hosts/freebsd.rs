@@ -422,7 +422,7 @@ fn a_kernel_that_starves_its_queues_and_ports_that_lead_away_are_refused() {
     );
     refused("a default route leads through admin");
     rig.change("hosts-lab.toml", "in = \"admin\"", "in = \"eth7\"");
-    refused("it has no interface eth7; `ifconfig -l` lists them");
+    refused("it has no interface eth7; `ifconfig -l` lists those it has");
     rig.change("hosts-lab.toml", "in = \"eth7\"", "in = \"eth1\"");
     without_boots(&rig);
     let programs = fs::read_to_string(data("freebsd-programs.sh")).unwrap();

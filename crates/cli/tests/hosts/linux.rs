@@ -141,6 +141,24 @@ fn a_killed_run_sends_nothing_more_and_is_put_back_and_continued() {
     assert!(said.contains("has changes open there"), "{said}");
     let lab = rig.path("hosts-lab.toml");
     let lab = lab.to_str().unwrap();
+    // Here each change stands in the journal and in its copy, and is told once, in words.
+    let listed = rig.fwdlab(&["restore", "--list", lab]).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let lines: Vec<&str> = listed.lines().collect();
+    let changes: BTreeSet<&str> = lines
+        .iter()
+        .map(|line| line.split(", left by").next().unwrap())
+        .collect();
+    assert_eq!(changes.len(), lines.len(), "{listed}");
+    assert!(!listed.contains("sh -c"), "{listed}");
+    let both = "jsonl and in /var/lib/fwdlab/copies/";
+    let forwarding = lines
+        .iter()
+        .find(|line| line.contains("forwarding") && line.contains(both));
+    assert!(
+        forwarding.is_some_and(|line| line.contains(": to set it back to 0 on host router")),
+        "{listed}"
+    );
     let listed = elsewhere(rig.fwdlab(&["restore", "--list", lab]));
     assert!(
         text(&listed).contains("copy of the journal"),
@@ -173,13 +191,30 @@ fn hosts_that_are_not_to_be_trusted_or_loaded_are_refused() {
     require_rig!();
     let rig = Rig::start();
     let before = rig.dut();
-    let refused = |why: &str| {
-        let output = rig.run().output().unwrap();
+    let error = |mut command: Command, why: &str| {
+        let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(3), "{}", text(&output));
-        assert!(text(&output).contains(why), "{why}: {}", text(&output));
+        let said = text(&output);
+        let (_, error) = said.split_once("error: ").unwrap_or_default();
+        assert!(error.contains(why), "{why}: {said}");
+        error.to_owned()
+    };
+    let plan = || {
+        let mut command = rig.fwdlab(&["plan"]);
+        command.arg(rig.path("hosts.toml"));
+        command
+    };
+    let refused = |why: &str| {
+        error(rig.run(), why);
+    };
+    let refused_by_plan_too = |why: &str| {
+        let of_a_run = error(rig.run(), why);
+        // Which block it was that a plan does not come to.
+        let of_a_run = of_a_run.trim_start_matches("block 1: ");
+        assert_eq!(error(plan(), why), of_a_run);
     };
     rig.change("hosts-lab.toml", "out = \"eth1\"", "out = \"admin\"");
-    refused("admin: a default route leads through it");
+    refused_by_plan_too("admin: a default route leads through it");
     rig.lab
         .inside(Host::Tester, &["ip", "route", "delete", "default"]);
     refused("admin: ssh from 10.99.2.1 comes through it");
@@ -224,12 +259,43 @@ fn hosts_that_are_not_to_be_trusted_or_loaded_are_refused() {
     rig.lab
         .inside(Host::Dut, &["ip", "link", "delete", "bridge"]);
     rig.change("hosts-lab.toml", "in = \"eth1\"", "in = \"eth7\"");
-    refused("it has no interface eth7");
+    refused_by_plan_too("it has no interface eth7");
     rig.change("hosts-lab.toml", "in = \"eth7\"", "in = \"eth1\"");
     let counters = "[dut]\ndrop_counters = [\"no_such\"]\n";
     rig.change("hosts-lab.toml", "[dut]\n", counters);
-    refused("neither eth1 nor eth2 has a counter \"no_such\"");
+    refused_by_plan_too("neither eth1 nor eth2 has a counter \"no_such\"");
     rig.change("hosts-lab.toml", counters, "[dut]\n");
+    let uses = "host = \"tester\"\nuses = \"pkt-gen\"\n";
+    rig.change("hosts-lab.toml", "host = \"tester\"\n", uses);
+    refused_by_plan_too("a slice of 200 ms cannot be told");
+    rig.change("hosts-lab.toml", uses, "host = \"tester\"\n");
+    // As the kernel of a host answers that has no IPv6.
+    let without = "#!/bin/sh\ncase $* in */net/ipv6/*) echo 'No such file' >&2; exit 1 ;; esac\n\
+                   exec /bin/cat \"$@\"\n";
+    rig.lab.put_program(Host::Dut, "cat", without).unwrap();
+    rig.change("hosts.toml", "\"inet\"", "\"inet6\"");
+    refused_by_plan_too("net/ipv6");
+    rig.change("hosts.toml", "\"inet6\"", "\"inet\"");
+    for host in [Host::Dut, Host::Tester] {
+        let start_up = rig.lab.home(host).join(".bashrc");
+        fs::write(&start_up, "echo hi\n").unwrap();
+        let name = host.ssh_name();
+        refused(&format!(
+            "host {name}: its shell prints text at login (\"hi\")"
+        ));
+        fs::remove_file(start_up).unwrap();
+    }
+    rig.change(
+        "hosts-lab.toml",
+        "in = \"eth1\"\nout = \"eth2\"",
+        "in = \"eth2\"\nout = \"eth1\"",
+    );
+    refused("the cables seem crossed: the tester's frames came in at eth1, the `out` of [dut]");
+    rig.change(
+        "hosts-lab.toml",
+        "in = \"eth2\"\nout = \"eth1\"",
+        "in = \"eth1\"\nout = \"eth2\"",
+    );
     rig.lab.change_host_key(Host::Tester);
     refused("host tester: logging in: ssh failed");
     rig.lab.inside(
@@ -551,6 +617,9 @@ fn a_full_disk_is_told_and_loses_nothing() {
             said.contains(&format!("host {}", host.ssh_name())),
             "{said}"
         );
+        // Nothing of a program is left there that was not brought as a whole.
+        let programs = rig.ssh(host, "ls $HOME/.cache/fwdlab");
+        assert!(!programs.contains("part"), "{host:?}: {programs}");
         rig.lab.fill_disk(host, false);
     }
     assert_as_before(&rig, &before);
@@ -654,7 +723,10 @@ fn a_dut_without_nft_is_measured_in_what_needs_none() {
     rig.assert_measured(&output, BLOCKS);
     let said = text(&output);
     assert!(
-        said.contains("not run: tracked: host router: nft is not installed; install nft"),
+        said.contains(
+            "not run: tracked: host router: nft is not installed, but factor \"packet filter\" at level \"conntrack\" \
+             needs it; install nft"
+        ),
         "{said}"
     );
     assert!(said.contains("marked\n"), "{said}");

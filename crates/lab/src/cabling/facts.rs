@@ -43,6 +43,9 @@ pub struct HostFacts {
     pub cpus: u32,
     /// Those that a lab may ask for and that are installed.
     pub programs: Vec<String>,
+    /// What binds factors in a lab file that cannot be set there, each with why and what to do.
+    #[serde(skip)]
+    pub unset: Vec<(String, String)>,
     /// Its ports of Ethernet, in the order of their names.
     pub ports: Vec<Port>,
 }

@@ -50,7 +50,7 @@ pub fn lab_file(
     }
     text += &table(dut, Side::Dut, layout);
     text += &table(tester, Side::Tester, layout);
-    text + &bindings(dut.system, layout)
+    text + &bindings(dut, layout)
 }
 
 /// The table of a host.
@@ -136,9 +136,10 @@ fn last_cpu(list: &str) -> Option<u32> {
     list.rsplit([',', '-']).next()?.trim().parse().ok()
 }
 
-/// What factors are bound by, as in the lab files that are ready, but for what needs a file beside them.
-fn bindings(system: System, layout: &Layout) -> String {
-    let source = match system {
+/// What factors are bound by, as in the lab files that are ready, but for what needs a file beside them. What the DUT
+/// cannot set is a comment, with why.
+fn bindings(dut: &HostFacts, layout: &Layout) -> String {
+    let source = match dut.system {
         System::Freebsd => FREEBSD,
         System::Linux => LINUX,
     };
@@ -146,23 +147,47 @@ fn bindings(system: System, layout: &Layout) -> String {
     let parts = parts.skip_while(|part| !part.starts_with("[bind"));
     let parts = parts.filter(|part| !part.contains("rulesets/"));
     let mut text = String::new();
-    if system == System::Linux {
-        text += "\n# Rulesets of nftables are files beside this one: labs/linux-hosts.toml binds some.\n";
+    if dut.system == System::Linux {
+        let why = unset(dut, ".nft]").map_or(String::new(), |why| format!(" The DUT: {why}."));
+        text +=
+            "\n# Rulesets of nftables are files beside this one: labs/linux-hosts.toml binds some.";
+        text += &why;
+        text.push('\n');
     }
     let devices = devices(layout.ports(Side::Dut));
     for part in parts {
         text.push('\n');
+        let why = unset(dut, part);
+        if let Some(why) = why {
+            _ = writeln!(text, "# The DUT cannot set this: {why}.");
+        }
         for line in part.lines() {
             let line = match &devices {
                 Some(devices) => line.replace(DEVICES, devices),
                 None if line.contains(DEVICES) => continue,
                 None => line.to_owned(),
             };
+            let is_comment = why.is_some() && !line.starts_with('#');
+            text += if is_comment { "# " } else { "" };
             text += &line;
             text.push('\n');
         }
     }
     text
+}
+
+/// Why a DUT cannot set what a part of a lab file binds; none where it can.
+fn unset<'a>(dut: &'a HostFacts, part: &str) -> Option<&'a str> {
+    let is_bound_by = |(binding, _): &&(String, String)| {
+        let forms = [
+            format!("\n{binding} = "),
+            format!(".{binding}]"),
+            format!("[\"{binding}\","),
+        ];
+        forms.iter().any(|form| part.contains(form))
+    };
+    let (_, why) = dut.unset.iter().find(is_bound_by)?;
+    Some(why)
 }
 
 /// `dev.ix.{0,1}`, of two ports of one driver.
@@ -204,6 +229,7 @@ mod tests {
             release: "Linux 6.12.30".to_owned(),
             cpus: 16,
             programs: Vec::new(),
+            unset: Vec::new(),
             ports: ports.iter().map(port).collect(),
         }
     }
@@ -268,6 +294,49 @@ mod tests {
                 }
             };
             assert!(text.contains(binding), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_dut_cannot_set_is_a_comment_with_why() {
+        let dut = host("root@dut", System::Linux, &["eth1", "eth2"]);
+        let mut lacking = dut.clone();
+        let tester = host("root@tester", System::Linux, &["eth1", "eth2"]);
+        let layout = Layout::of(
+            &dut,
+            &tester,
+            &cabled(&[("eth1", "eth1"), ("eth2", "eth2")]),
+        );
+        let bound = |dut: &HostFacts| -> Vec<String> {
+            let text = lab_file(dut, &tester, &layout, None);
+            let lab = read(&text).unwrap_or_else(|errors| panic!("{errors}{text}"));
+            lab.bindings.into_keys().collect()
+        };
+        let all = bound(&dut);
+        for (binding, factors) in [
+            ("xdp", &["forwarding path"][..]),
+            ("routes", &["routes"]),
+            (
+                "ethtool",
+                &[
+                    "GRO",
+                    "GRO by lists",
+                    "UDP GRO forwarding",
+                    "transmit checksums",
+                ],
+            ),
+            ("tc", &["queueing discipline"]),
+        ] {
+            lacking.unset = vec![(
+                binding.to_owned(),
+                "it is not installed; install it".to_owned(),
+            )];
+            let mut left = all.clone();
+            left.retain(|name| !factors.contains(&&**name));
+            assert_eq!(bound(&lacking), left, "{binding}");
+            let text = lab_file(&lacking, &tester, &layout, None);
+            let why = "# The DUT cannot set this: it is not installed; install it.\n";
+            assert_eq!(text.matches(why).count(), factors.len(), "{text}");
         }
     }
 

@@ -20,7 +20,7 @@ use fwdlab_traffic::{
 
 use super::protocol::{
     Answer, Ask, Counted, Expected, HELD_MAX, Hello, Load, PROTOCOL, Sent, SinkState, Station,
-    UNHEARD_MAX,
+    UNHEARD_MAX, lines,
 };
 use crate::LabError;
 use crate::mechanism::program::{Hook, Program, Programs};
@@ -52,12 +52,12 @@ pub fn serve_agent(
         cpus: fwdlab_sys::online_cpus().unwrap_or_default(),
     };
     say(output, &hello)?;
-    let (sender, lines) = channel();
+    let (sender, requests) = channel();
     let heard = Arc::new(Mutex::new(Instant::now()));
     fwdlab_sys::start_thread({
         let heard = Arc::clone(&heard);
         move || {
-            for line in input.lines() {
+            for line in lines(input) {
                 let Ok(line) = line else { break };
                 *locked(&heard) = Instant::now();
                 // One that says nothing is a sign of life.
@@ -77,7 +77,7 @@ pub fn serve_agent(
             None => (*locked(&heard), UNHEARD_MAX),
         };
         let left = patience.saturating_sub(since.elapsed());
-        let line = match lines.recv_timeout(left) {
+        let line = match requests.recv_timeout(left) {
             Ok(line) => line,
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
             Err(RecvTimeoutError::Timeout) if !left.is_zero() => continue,
@@ -89,7 +89,7 @@ pub fn serve_agent(
             }
         };
         let answer = match serde_json::from_str(&line) {
-            Ok(ask) => agent.answer(ask, &lines),
+            Ok(ask) => agent.answer(ask, &requests),
             Err(error) => Err(format!("not a request: {error}")),
         };
         say(output, &answer.unwrap_or_else(|why| failed(why, None)))?;
@@ -415,7 +415,13 @@ fn await_carrier(interface: &str) -> Result<(), String> {
 }
 
 fn station(interface: &str) -> Result<Answer, String> {
-    refuse_needed(interface).map_err(text)?;
+    refuse_needed(interface).map_err(|error| match error {
+        TrafficError::NoSuchInterface { .. } => {
+            let there = fwdlab_sys::interface_names().unwrap_or_default();
+            format!("{error}; it has {}", there.join(", "))
+        }
+        error => text(error),
+    })?;
     let found = fwdlab_sys::interface(interface).map_err(text)?;
     Ok(Answer::Station(Station {
         mac: MacAddress(found.mac).to_string(),

@@ -1,7 +1,7 @@
 //! A program on the DUT that watches the load by itself: started before there is one, it waits for its frames, looks,
 //! and is only asked for what it saw when the load has ended. Under a load the DUT may have no time for ssh.
 
-use std::io::{BufRead as _, BufReader, Read};
+use std::io::{BufRead as _, Read};
 use std::process::{Child, ChildStderr, ChildStdout};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::ssh::{Connection, SSH_FAILED};
 use crate::LabError;
-use crate::program::command_line;
+use crate::program::{bounded, command_line, unread};
 
 /// What such a program prints when it looks for the load.
 pub(super) const READY: &str = "ready";
@@ -40,8 +40,8 @@ pub(super) struct Detached {
 /// What was read of its output.
 enum Part {
     Ready,
-    /// What it printed behind that, up to its end.
-    Rest(String),
+    /// What it printed behind that, up to its end; why that cannot be had.
+    Rest(Result<String, String>),
 }
 
 impl Detached {
@@ -76,7 +76,11 @@ impl Detached {
     /// `OnHost` where it failed, or saw no load, and those of the connection.
     pub(super) fn collect(mut self) -> Result<String, LabError> {
         match self.output.recv_timeout(PATIENCE + self.length) {
-            Ok(Part::Rest(text)) => match self.child.wait() {
+            Ok(Part::Rest(Err(why))) => {
+                let _ = self.child.kill();
+                Err(self.on_host(why, String::new()))
+            }
+            Ok(Part::Rest(Ok(text))) => match self.child.wait() {
                 Ok(status) if status.success() => Ok(text),
                 _ => Err(self.failed()),
             },
@@ -126,17 +130,19 @@ impl Drop for Detached {
 fn read(output: ChildStdout) -> Result<Receiver<Part>, LabError> {
     let (sender, parts) = channel();
     fwdlab_sys::start_thread(move || {
-        let mut output = BufReader::new(output);
-        let mut first = String::new();
-        let _ = output.read_line(&mut first);
-        if first.trim_end() == READY {
+        let mut output = bounded(output);
+        let mut said = Vec::new();
+        let mut read = output.read_until(b'\n', &mut said);
+        if said.trim_ascii_end() == READY.as_bytes() {
             // Nobody listens any more where it took too long.
             let _ = sender.send(Part::Ready);
-            first.clear();
+            said.clear();
         }
-        let mut rest = Vec::new();
-        let _ = output.read_to_end(&mut rest);
-        let _ = sender.send(Part::Rest(first + &String::from_utf8_lossy(&rest)));
+        if read.is_ok() {
+            read = output.read_to_end(&mut said);
+        }
+        let text = read.map(|_| String::from_utf8_lossy(&said).into_owned());
+        let _ = sender.send(Part::Rest(text.map_err(|error| unread(&error))));
     })?;
     Ok(parts)
 }

@@ -130,13 +130,13 @@ fn log_in(hosts: &Hosts, host: &str, findings: &mut Vec<Finding>) -> Option<Rc<C
             let asked = Instant::now();
             let answered = connection.run(&["true"], "");
             let errand_ms = asked.elapsed().as_secs_f64() * 1e3;
-            findings.push(match answered {
-                Ok(_) => Finding::fine(
-                    check,
-                    format!("let in after {in_s:.2} s; a command takes {errand_ms:.0} ms"),
-                ),
-                Err(error) => Finding::fatal(check, error.to_string(), "give it a POSIX shell"),
-            });
+            if let Err(error) = answered {
+                let remedy = "give it a POSIX shell that prints nothing at login";
+                findings.push(Finding::fatal(check, error.to_string(), remedy));
+                return None;
+            }
+            let found = format!("let in after {in_s:.2} s; a command takes {errand_ms:.0} ms");
+            findings.push(Finding::fine(check, found));
             Some(Rc::new(connection))
         }
     }
@@ -168,7 +168,14 @@ fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Find
         findings.extend(tools(&connection, of));
     }
     let resolved = crate::doctor::control_experiment(lab, load, BLOCKS, false);
-    let mut dut = match open_dut(&connection, of, system, &resolved) {
+    // Counters are looked at by themselves.
+    let mut without_counters = resolved.clone();
+    let mut bare = of.clone();
+    bare.drop_counters.clear();
+    if let Some(hosts) = &mut without_counters.lab.hosts {
+        hosts.dut.drop_counters.clear();
+    }
+    let mut dut = match open_dut(&connection, &bare, system, &without_counters) {
         Ok(dut) => dut,
         Err(error) => {
             let remedy = "put it right, or name other interfaces in the lab file";
@@ -183,6 +190,16 @@ fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Find
             of.interface_in, dut.host.macs[0], of.interface_out, dut.host.macs[1]
         ),
     ));
+    if !of.drop_counters.is_empty() {
+        findings.push(match open_dut(&connection, of, system, &resolved) {
+            Ok(_) => Finding::fine(named("counters"), of.drop_counters.join(", ")),
+            Err(error) => Finding::fatal(
+                named("counters"),
+                error.to_string(),
+                "correct drop_counters in [dut], or leave it out",
+            ),
+        });
+    }
     let start = Instant::now();
     findings.push(match dut.facts() {
         Ok(facts) => Finding::fine(

@@ -24,6 +24,7 @@ use crate::mechanism::settings::Settings;
 use crate::mechanism::step::{BootChoice, Step};
 use crate::mechanism::transport::Transport as _;
 use crate::profiler::ProfileSlice;
+use crate::program::command_line;
 use crate::{Asks, LabError};
 
 /// What is wrong where ssh logs in as somebody else.
@@ -184,6 +185,20 @@ pub(super) struct PortLink {
 /// The ports of a DUT by their names.
 pub(super) type PortLinks = BTreeMap<String, PortLink>;
 
+/// A port that a host lacks, with those that it has, which a command lists.
+pub(super) fn no_interface(connection: &Connection, name: &str, list: &[&str]) -> LabError {
+    let listed = connection.run(list, "").unwrap_or_default();
+    let mut there: Vec<&str> = listed.split_whitespace().collect();
+    there.retain(|name| !matches!(*name, "lo" | "lo0"));
+    connection.wrong(match there.as_slice() {
+        [] => format!(
+            "it has no interface {name}; `{}` lists those it has",
+            command_line(list)
+        ),
+        there => format!("it has no interface {name}; it has {}", there.join(", ")),
+    })
+}
+
 /// A DUT on its host: made ready, set to a variant, read back, and put back as it was.
 pub(super) struct Dut {
     pub(super) host: OnHost,
@@ -321,6 +336,21 @@ impl Dut {
         let reason = settings.unavailable(&mut over_ssh, variant, asks)?;
         let host = over_ssh.host.connection.host();
         Ok(reason.map(|reason| format!("host {host}: {reason}")))
+    }
+
+    /// Proves that it can be given what frames need; changes nothing.
+    ///
+    /// # Errors
+    /// As of [`set_up`](Self::set_up).
+    pub(super) fn prove_set_up(
+        &self,
+        families: &[AddressFamily],
+        stations: [&Station; 2],
+    ) -> Result<(), LabError> {
+        let set_up = self
+            .system
+            .set_up(&self.host, families, stations, Vec::new());
+        set_up.map(drop)
     }
 
     /// Gives it addresses, neighbours and routes for the frames from the generator to the sink, and notes how

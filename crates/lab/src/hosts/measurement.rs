@@ -16,6 +16,7 @@ use fwdlab_sys::{BootTime, Interrupts};
 
 use super::Link;
 use super::boot::Booter;
+use super::cables::crossed_cables;
 use super::cpu_watch::CpuWatch;
 use super::detached::{Detached, LOAD_FRAMES_MIN, Window};
 use super::dut::{PortLinks, unless_refused};
@@ -249,12 +250,18 @@ impl<'a> Measurement<'a> {
         let reasons = dropped
             .iter()
             .map(|(reason, frames)| format!("{reason}: {frames}"));
+        let reasons = reasons.collect();
+        let advice = match seen.forwarded_frames {
+            0 => crossed_cables(self.link, self.resolved, family)?,
+            _ => None,
+        };
         let failed = FailedProbe {
             sent: sent.offered_frames,
             forwarded: seen.forwarded_frames,
             wrong,
             kinds,
-            reasons: reasons.collect(),
+            reasons,
+            advice,
         };
         Err(failed.of(self.resolved, family, variant))
     }

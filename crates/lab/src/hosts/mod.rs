@@ -3,12 +3,14 @@
 mod agent;
 mod boot;
 mod both_ways;
+mod cables;
 mod changes;
 mod cpu_watch;
 mod descendants;
 mod detached;
 mod doctor;
 mod dut;
+mod errands;
 mod facts;
 mod freebsd;
 mod journal_copy;
@@ -98,6 +100,7 @@ pub struct HostsLab {
 /// Connections and what answers at their ends.
 struct Link {
     dut_connection: Rc<Connection>,
+    system: System,
     dut: Dut,
     tester: Box<dyn HostTester>,
     /// Whether the DUT's CPUs can be watched under the load.
@@ -124,6 +127,7 @@ impl Link {
         tester.stations()?;
         Ok(Self {
             dut_connection,
+            system,
             dut,
             tester,
             watches_cpus: true,
@@ -142,6 +146,17 @@ fn open_dut(
         System::Freebsd => freebsd::open_dut(connection, of, resolved)?,
         System::Linux => linux::open_dut(connection, of, resolved)?,
     })
+}
+
+/// Refuses an experiment that the tester cannot offer, whatever its hosts are.
+///
+/// # Errors
+/// `Host` for one that pkt-gen cannot.
+pub(crate) fn refuse_unoffered(hosts: &Hosts, resolved: &Resolved) -> Result<(), LabError> {
+    match hosts.tester.uses {
+        HostTesterKind::Fwdlab => Ok(()),
+        HostTesterKind::PktGen => pkt_gen::refuse(hosts, resolved),
+    }
 }
 
 /// The tester, by what sends and counts there.
@@ -265,6 +280,12 @@ impl HostsLab {
             return Ok(vec![Some(reason.to_owned()); self.resolved.variants.len()]);
         }
         let Self { resolved, link, .. } = self;
+        // A run comes to that in its first block; what stands on a kernel that is yet to be booted is not seen now.
+        if asks == Asks::Plan && self.booter.is_none() {
+            let [generator, sink] = link.tester.stations()?;
+            let families = &resolved.traffic.families;
+            link.dut.prove_set_up(families, [&generator, &sink])?;
+        }
         let variants = resolved.variants.iter();
         variants
             .map(|variant| link.dut.unavailable(variant, asks))

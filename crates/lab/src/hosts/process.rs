@@ -1,27 +1,40 @@
 //! A process of fwdlab's own on a host, a tester's or the DUT's: brought there, started, and asked over ssh.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write as _};
+use std::io::{self, BufReader, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::rc::Rc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fwdlab_sys::Input;
 use object::build::elf::Builder;
 
-use super::protocol::{Answer, Ask, BETWEEN_SIGNS_OF_LIFE, Hello, PROTOCOL};
+use super::protocol::{Answer, Ask, BETWEEN_SIGNS_OF_LIFE, Hello, PROTOCOL, lines};
 use super::ssh::Connection;
+use crate::error::start;
 use crate::{LabError, verifier_log};
 
 /// How much longer than asked for an answer may take.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How many answers may wait to be read: each request has one.
+const ANSWERS_MAX: usize = 2;
 /// More than any program has.
 const PROGRAM_BYTES_MAX: u64 = 1 << 30;
 /// Where the program is kept on a host, below the home of whom we log in as.
 const FOLDER: &str = ".cache/fwdlab";
+
+/// What stands behind the name of a program that is not whole yet.
+const PART: &str = "part-";
+/// Makes the folder, and removes programs of other versions there: they are not used any more, or live on until their
+/// processes end. What another run is bringing stays, unless it has had time enough.
+const MAKE_ROOM: &str = "mkdir -p \"$0\" && cd \"$0\" || exit 1; for file in fwdlab-*; do \
+    case $file in *.part-*) find \"$file\" -mmin +60 -exec rm -f {} + 2>/dev/null ;; *) rm -f \"$file\" ;; esac; done; :";
+/// Writes the program to a part of it, and puts that in its place once it is whole; nothing stays where it is not.
+const WRITE: &str = "cat > \"$1\" && [ \"$(wc -c < \"$1\")\" -eq \"$2\" ] && chmod 700 \"$1\" && mv \"$1\" \"$0\" || \
+    { rm -f \"$1\"; exit 1; }";
 
 /// A process of fwdlab's own on a host.
 pub(super) struct AgentProcess {
@@ -114,7 +127,10 @@ impl AgentProcess {
     pub(super) fn put(&mut self, what: &str, ask: &Ask) -> Result<(), LabError> {
         let mut line = serde_json::to_string(ask).expect("a request is plain data");
         line.push('\n');
-        say(&self.requests, &line).map_err(|error| self.ended(what, &error.to_string()))
+        say(&self.requests, &line).map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => self.ended(what, "it ended"),
+            _ => self.ended(what, &error.to_string()),
+        })
     }
 
     /// Waits for the answer to what takes some time by itself.
@@ -128,7 +144,7 @@ impl AgentProcess {
 
     fn read(&self, what: &str, line: &str) -> Result<Answer, LabError> {
         serde_json::from_str(line)
-            .map_err(|error| self.failed(what, &format!("{line:?} is no answer: {error}")))
+            .map_err(|error| self.failed(what, &format!("{:?} is no answer: {error}", start(line))))
     }
 
     fn line(&mut self, what: &str, patience: Duration) -> Result<String, LabError> {
@@ -160,7 +176,7 @@ impl AgentProcess {
         LabError::RemoteProcess {
             host: self.connection.host().to_owned(),
             what: what.to_owned(),
-            why: why.to_owned(),
+            why: start(why).into_owned(),
         }
     }
 
@@ -200,9 +216,9 @@ fn say(requests: &Mutex<ChildStdin>, line: &str) -> io::Result<()> {
 
 /// Reads answers line by line, so that they can be waited for only so long.
 fn read(output: ChildStdout) -> Result<Receiver<Result<String, String>>, LabError> {
-    let (sender, answers) = channel();
+    let (sender, answers) = sync_channel(ANSWERS_MAX);
     fwdlab_sys::start_thread(move || {
-        for line in BufReader::new(output).lines() {
+        for line in lines(BufReader::new(output)) {
             if sender
                 .send(line.map_err(|error| error.to_string()))
                 .is_err()
@@ -227,6 +243,11 @@ fn without_debugging(program: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+fn now_ms() -> u128 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default().as_millis()
+}
+
 /// A file without a name that is read from its begin.
 fn as_file(bytes: &[u8]) -> io::Result<File> {
     let mut file = tempfile::tempfile()?;
@@ -244,22 +265,22 @@ pub(super) fn bring(connection: &Connection, program: Option<&Path>) -> Result<S
     let home = connection.run(&["sh", "-c", "echo \"$HOME\""], "")?;
     let folder = format!("{}/{FOLDER}", home.trim_end());
     let place = format!("{folder}/fwdlab-{}", &fwdlab_model::sha256(&bytes)[..16]);
-    let version = |place: &str| connection.run(&[place, "--version"], "");
+    let version = || connection.run(&[&place, "--version"], "");
     if connection.run(&["test", "-x", &place], "").is_err() {
         // Written beside its place and put there whole: what is there under its name is all of it.
-        let part = format!("{place}.part-{}", std::process::id());
-        connection.run(&["mkdir", "-p", &folder], "")?;
-        // Those of other versions are not used any more, or live on until their processes end.
-        let others = ["sh", "-c", "rm -f \"$0\"/fwdlab-*", &folder];
-        connection.run(&others, "")?;
-        let write = ["dd", &format!("of={part}"), "bs=65536", "status=none"];
+        let part = format!("{place}.{PART}{}-{}", std::process::id(), now_ms());
         let bytes = without_debugging(&bytes).unwrap_or(bytes);
         let input = as_file(&bytes).map_err(|error| LabError::file("copying", &path, error))?;
-        connection.run_with_file(&write, input)?;
-        connection.run(&["chmod", "700", &part], "")?;
-        connection.run(&["mv", &part, &place], "")?;
+        let length = bytes.len().to_string();
+        connection.run(&["sh", "-c", MAKE_ROOM, &folder], "")?;
+        let written = connection.run_with_file(&["sh", "-c", WRITE, &place, &part, &length], input);
+        if written.is_err() {
+            // Where the connection broke, nobody has seen it fail there.
+            let _ = connection.run(&["rm", "-f", &part], "");
+        }
+        written?;
     }
-    version(&place).map_err(|error| {
+    version().map_err(|error| {
         connection.wrong(format!(
             "{} does not run there ({error}); give that host's table of the lab file a `program` that does: \
              RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --target x86_64-unknown-linux-gnu \
@@ -299,6 +320,33 @@ mod tests {
             "{}",
             output.status
         );
+    }
+
+    #[test]
+    fn a_program_is_put_in_its_place_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let script = |script: &str, arguments: &[&str], input: &str| {
+            let words = ["sh", "-c", script];
+            let words: Vec<&str> = words.iter().chain(arguments).copied().collect();
+            crate::program::run(&words, input)
+        };
+        let [program, part] = ["fwdlab-1", "fwdlab-1.part-2-3"].map(path);
+        // One byte is missing where the connection has broken.
+        assert!(script(WRITE, &[&program, &part, "5"], "prog").is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        script(WRITE, &[&program, &part, "4"], "prog").unwrap();
+        assert_eq!(fs::read_to_string(&program).unwrap(), "prog");
+        // Of others that are brought, only one stays that may still be written.
+        for name in ["fwdlab-2.part-1-1", "fwdlab-2.part-1-2"] {
+            fs::write(path(name), "").unwrap();
+        }
+        let old = path("fwdlab-2.part-1-1");
+        crate::program::run(&["touch", "-d", "2 hours ago", &old], "").unwrap();
+        script(MAKE_ROOM, &[folder.path().to_str().unwrap()], "").unwrap();
+        let left = fs::read_dir(folder.path()).unwrap();
+        let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["fwdlab-2.part-1-2"]);
     }
 
     #[test]

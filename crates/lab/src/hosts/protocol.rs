@@ -1,6 +1,7 @@
 //! What a run and fwdlab's own process on another host say to each other, a tester's or the DUT's: a JSON object a line,
 //! each request answered by one line.
 
+use std::io::{self, BufRead, Read as _};
 use std::time::Duration;
 
 use fwdlab_model::{AddressFamily, Tester, Traffic};
@@ -20,6 +21,39 @@ pub(crate) const BETWEEN_SIGNS_OF_LIFE: Duration = Duration::from_secs(10);
 pub(crate) const UNHEARD_MAX: Duration = Duration::from_secs(130);
 /// How long a process before this one may hold an interface that nobody has heard of any more.
 pub(crate) const HELD_MAX: Duration = Duration::from_secs(30);
+
+/// More than any line has: the samples of a day, and many times the largest program.
+const LINE_BYTES_MAX: u64 = 64 << 20;
+
+/// The lines that are said, up to the end or the first that cannot be read.
+pub(crate) fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<String>> {
+    let mut is_over = false;
+    std::iter::from_fn(move || {
+        if is_over {
+            return None;
+        }
+        let line = line(&mut input).transpose()?;
+        is_over = line.is_err();
+        Some(line)
+    })
+}
+
+/// The next line without its end; none where there is no more.
+fn line(input: &mut impl BufRead) -> io::Result<Option<String>> {
+    let mut line = String::new();
+    // By one more than there may be.
+    input.take(LINE_BYTES_MAX + 1).read_line(&mut line)?;
+    if line.len() as u64 > LINE_BYTES_MAX {
+        let mebibytes = LINE_BYTES_MAX >> 20;
+        let why = format!("a line of more than {mebibytes} MiB");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    let is_there = !line.is_empty();
+    if line.ends_with('\n') {
+        line.pop();
+    }
+    Ok(is_there.then_some(line))
+}
 
 /// The first line of such a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -199,5 +233,24 @@ impl SinkState {
         let flows_seen = self.flows_seen + other.flows_seen;
         self.add(other);
         self.flows_seen = flows_seen;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufReader, repeat};
+
+    use super::*;
+
+    #[test]
+    fn lines_have_an_end() {
+        let said = b"a\n\nlast".as_slice();
+        let said: Vec<String> = lines(said).map(Result::unwrap).collect();
+        assert_eq!(said, ["a", "", "last"]);
+        let said: Vec<_> = lines(BufReader::new(repeat(b'a'))).collect();
+        let [Err(error)] = &said[..] else {
+            panic!("{} lines", said.len());
+        };
+        assert_eq!(error.to_string(), "a line of more than 64 MiB");
     }
 }

@@ -3,16 +3,18 @@
 //! The user's configuration, jump hosts and agent are OpenSSH's affair. What is not left to it: a host whose
 //! key is not known is refused, nothing is asked for, and nothing is forwarded.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::Hosts;
+use fwdlab_sys::Process;
 use tempfile::TempDir;
 
 use crate::journal::{BootUntil, Destination, Undo, Until};
@@ -28,6 +30,8 @@ const COMMAND_TIME_MAX: Duration = Duration::from_secs(150);
 const FILE_TIME_MIN: Duration = Duration::from_secs(600);
 /// What of a file is taken in a second at least, beyond that.
 const FILE_BYTES_A_SECOND: u64 = 256 * 1024;
+/// What is kept of what a command complains of that is given a file.
+const COMPLAINT_BYTES_MAX: u64 = 4096;
 /// A host that goes down may keep the last command for ever.
 const LETTING_GO_TIME_MAX: Duration = Duration::from_secs(20);
 /// How long is waited before a command is tried again whose connection broke, each time: a host that just let go
@@ -37,6 +41,15 @@ const PAUSES: [Duration; 3] = [
     Duration::from_millis(500),
     Duration::from_secs(2),
 ];
+/// What the name of a connection's folder begins with; the process follows that made it.
+const FOLDER: &str = "fwdlab-ssh-";
+/// The socket in it, through which commands reach what holds the connection.
+const SOCKET: &str = "s";
+/// What the first command of a connection prints before its own output. In front of it stands what the host's shell
+/// prints at login, which nobody could tell from an answer.
+const FIRST_LINE: &str = "--- fwdlab";
+/// How many characters of such a text are shown.
+const LOGIN_TEXT_MAX: usize = 60;
 /// What OpenSSH exits with where it is itself what failed.
 pub(super) const SSH_FAILED: i32 = 255;
 
@@ -112,23 +125,24 @@ impl Destination {
         words: &[impl AsRef<str>],
         input: &str,
     ) -> Result<String, LabError> {
-        self.attempt(None, words, input)
+        let command = self.command(None, words);
+        self.attempt(&command, words, input)
     }
 
+    /// Runs a command line of ssh, which is that of some words on the host.
     fn attempt(
         &self,
-        socket: Option<&Path>,
+        command: &[OsString],
         words: &[impl AsRef<str>],
         input: &str,
     ) -> Result<String, LabError> {
-        let command = self.command(socket, words);
         let failed = |status: String, stderr: String| LabError::OnHost {
             host: self.host.clone(),
             command: program::command_line(words),
             status,
             stderr,
         };
-        match program::run_for(COMMAND_TIME_MAX, &command, input) {
+        match program::run_for(COMMAND_TIME_MAX, command, input) {
             Ok(output) if output.status.success() => Ok(output.stdout),
             Ok(output) if output.status.code() == Some(SSH_FAILED) => Err(LabError::Ssh {
                 host: self.host.clone(),
@@ -142,16 +156,6 @@ impl Destination {
     }
 }
 
-/// A command as a line of a script for the host's shell, of which it reads nothing.
-fn shell(errand: &Errand) -> String {
-    let command = quoted(&errand.words);
-    if errand.input.is_empty() {
-        format!("{command} </dev/null")
-    } else {
-        format!("{} | {command}", quoted(&["printf", "%s", &errand.input]))
-    }
-}
-
 /// An open connection to a host; closed when the value goes.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -159,6 +163,8 @@ pub(crate) struct Connection {
     socket: PathBuf,
     /// What holds it; none where it was let go of or given up.
     master: RefCell<Option<Child>>,
+    /// Whether the host's shell was seen to print nothing at login.
+    is_quiet: Cell<bool>,
     _folder: TempDir,
 }
 
@@ -168,16 +174,18 @@ impl Connection {
     /// # Errors
     /// `Ssh` where the host does not let us in, with what OpenSSH says.
     pub(crate) fn open(destination: Destination) -> Result<Self, LabError> {
+        let all = std::env::temp_dir();
+        remove_leftover_folders(&all);
+        let Process { pid, start_time } = Process::this()?;
         let folder = tempfile::Builder::new()
-            .prefix("fwdlab-ssh-")
-            .tempdir()
-            .map_err(|source| {
-                LabError::file("making a folder in", &std::env::temp_dir(), source)
-            })?;
+            .prefix(&format!("{FOLDER}{pid}-{start_time}-"))
+            .tempdir_in(&all)
+            .map_err(|source| LabError::file("making a folder in", &all, source))?;
         let connection = Self {
-            socket: folder.path().join("s"),
+            socket: folder.path().join(SOCKET),
             destination,
             master: RefCell::new(None),
+            is_quiet: Cell::new(false),
             _folder: folder,
         };
         connection.log_in()?;
@@ -225,17 +233,15 @@ impl Connection {
     /// doing it once. One that was given up is opened again only if that works at once.
     ///
     /// # Errors
-    /// `Ssh` where the connection cannot be had, `OnHost` where the command fails or takes too long.
+    /// `Ssh` where the connection cannot be had, `OnHost` where the command fails or takes too long, `Host` where the
+    /// host's shell prints text at login.
     pub(crate) fn run(&self, words: &[impl AsRef<str>], input: &str) -> Result<String, LabError> {
         let is_given_up = self.master.borrow().is_none();
         let mut pauses = PAUSES
             .iter()
             .take(if is_given_up { 0 } else { PAUSES.len() });
         loop {
-            let result = self
-                .keep_open()
-                .and_then(|()| self.destination.attempt(Some(&self.socket), words, input));
-            match result {
+            match self.keep_open().and_then(|()| self.attempt(words, input)) {
                 Err(error) if error.is_of_a_connection() => {
                     self.log_out();
                     let Some(pause) = pauses.next() else {
@@ -248,49 +254,17 @@ impl Connection {
         }
     }
 
-    /// Runs several commands on the host, one after the other, and tells what each printed; none where it failed.
-    /// One errand for all of them: what takes time is the way there.
-    ///
-    /// # Errors
-    /// As of [`run`](Self::run), but for commands that fail.
-    pub(crate) fn run_all(
-        &self,
-        commands: &[Vec<String>],
-    ) -> Result<Vec<Option<String>>, LabError> {
-        let errands = commands.iter().map(|words| Errand {
-            words: words.clone(),
-            input: String::new(),
-        });
-        self.run_all_with_input(&errands.collect::<Vec<_>>())
-    }
-
-    /// The same of commands that read something.
-    ///
-    /// # Errors
-    /// As of [`run_all`](Self::run_all).
-    pub(crate) fn run_all_with_input(
-        &self,
-        commands: &[Errand],
-    ) -> Result<Vec<Option<String>>, LabError> {
-        if commands.is_empty() {
-            return Ok(Vec::new());
+    fn attempt(&self, words: &[impl AsRef<str>], input: &str) -> Result<String, LabError> {
+        let mut command = self.destination.command(Some(&self.socket), words);
+        if self.is_quiet.get() {
+            return self.destination.attempt(&command, words, input);
         }
-        let mark = mark();
-        let mut script = String::new();
-        for errand in commands {
-            let command = shell(errand);
-            script += &format!("{command} 2>/dev/null; printf '\n{mark}%d\n' $?\n");
-        }
-        let printed = self.run(&["sh", "-s"], &script)?;
-        let outputs = outputs(&printed, &mark);
-        if outputs.len() == commands.len() {
-            return Ok(outputs);
-        }
-        Err(self.wrong(format!(
-            "of {} commands it answered {}; its shell has to be one that knows POSIX's sh",
-            commands.len(),
-            outputs.len()
-        )))
+        let line = command.last_mut().expect("the host's command stands last");
+        *line = format!("echo '{FIRST_LINE}'; {}", quoted(words)).into();
+        let printed = self.destination.attempt(&command, words, input)?;
+        let answer = behind_login(&printed).map_err(|why| self.wrong(why))?;
+        self.is_quiet.set(true);
+        Ok(answer.to_owned())
     }
 
     /// Asks, by one errand, commands that change nothing.
@@ -318,31 +292,6 @@ impl Connection {
         }
     }
 
-    /// Runs several commands on the host, one after the other up to the first that fails, by one errand. Where the
-    /// connection breaks all of them are run again: doing that has to be the same as doing it once.
-    ///
-    /// # Errors
-    /// As of [`run`](Self::run), of the one that fails.
-    pub(crate) fn run_in_order(&self, commands: &[Errand]) -> Result<(), LabError> {
-        if commands.is_empty() {
-            return Ok(());
-        }
-        let mark = mark();
-        let mut script = String::new();
-        for (number, errand) in commands.iter().enumerate() {
-            let command = shell(errand);
-            script += &format!(
-                "{command} >/dev/null || {{ printf '\n{mark}%d %d\n' {number} $? >&2; exit 1; }}\n"
-            );
-        }
-        match self.run(&["sh", "-s"], &script) {
-            Err(LabError::OnHost { host, stderr, .. }) => {
-                Err(failed_in_order(host, &stderr, &mark, commands))
-            }
-            result => result.map(|_| ()),
-        }
-    }
-
     /// Runs a command on the host with a file on its standard input.
     ///
     /// # Errors
@@ -355,7 +304,7 @@ impl Connection {
         let what = program::command_line(words);
         self.keep_open()?;
         let command = self.destination.command(Some(&self.socket), words);
-        let failed = |source: std::io::Error| self.refused(&what, &source.to_string());
+        let failed = |source: io::Error| self.refused(&what, &source.to_string());
         let size = input.metadata().map_err(failed)?.len();
         let time_max = FILE_TIME_MIN + Duration::from_secs(size / FILE_BYTES_A_SECOND);
         let child = spawn(&command, input.into(), Stdio::null()).map_err(failed)?;
@@ -478,19 +427,66 @@ impl Drop for Connection {
     }
 }
 
+/// Removes the folders of processes that are gone: one that was killed has left its own.
+fn remove_leftover_folders(all: &Path) {
+    let owner = |name: &str| {
+        let mut numbers = name.strip_prefix(FOLDER)?.splitn(3, '-');
+        Some(Process {
+            pid: numbers.next()?.parse().ok()?,
+            start_time: numbers.next()?.parse().ok()?,
+        })
+    };
+    for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
+        let owner = entry.file_name().to_str().and_then(owner);
+        // Processes of a container that has this folder, too, are not seen: they answer.
+        if owner.is_some_and(|owner| !owner.is_alive())
+            && UnixStream::connect(entry.path().join(SOCKET)).is_err()
+        {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// What the first command of a connection printed, unless the host's shell has printed something before it; what is
+/// wrong, then.
+fn behind_login(printed: &str) -> Result<&str, String> {
+    let line = format!("{FIRST_LINE}\n");
+    let (before, has_run) = match printed.split_once(&line) {
+        Some(("", answer)) => return Ok(answer),
+        Some((before, _)) => (before, true),
+        None => (printed, false),
+    };
+    let text = before.trim().lines().next().unwrap_or_default();
+    let text: String = text.chars().take(LOGIN_TEXT_MAX).collect();
+    Err(if has_run {
+        format!(
+            "its shell prints text at login ({text:?}), which would be taken for answers; have its start-up file \
+             (~/.bashrc, ~/.cshrc or the like) print only in a terminal: [ -t 1 ] && echo ..."
+        )
+    } else {
+        format!(
+            "asked to echo a line, it answered {text:?}; log in as a user whose shell runs the commands that ssh gives it"
+        )
+    })
+}
+
 /// What a child left, which is ended where it takes longer.
-fn ended_within(mut child: Child, time_max: Duration) -> std::io::Result<Output> {
+fn ended_within(mut child: Child, time_max: Duration) -> io::Result<Output> {
     let deadline = Instant::now() + time_max;
-    let mut stderr = child.stderr.take();
+    let stderr = child.stderr.take();
     // Read meanwhile: a pipe that is full would hold the child up.
     let complaints = fwdlab_sys::start_thread(move || {
-        let mut all = Vec::new();
-        match &mut stderr {
-            Some(stderr) => stderr.read_to_end(&mut all).map(|_| all),
-            None => Ok(all),
+        let mut first = Vec::new();
+        if let Some(mut stderr) = stderr {
+            stderr
+                .by_ref()
+                .take(COMPLAINT_BYTES_MAX)
+                .read_to_end(&mut first)?;
+            io::copy(&mut stderr, &mut io::sink())?;
         }
+        Ok::<_, io::Error>(first)
     })
-    .map_err(std::io::Error::other)?;
+    .map_err(io::Error::other)?;
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
@@ -498,7 +494,7 @@ fn ended_within(mut child: Child, time_max: Duration) -> std::io::Result<Output>
         if Instant::now() > deadline {
             child.kill()?;
             child.wait()?;
-            return Err(std::io::Error::other(format!(
+            return Err(io::Error::other(format!(
                 "it had not ended after {} s",
                 time_max.as_secs()
             )));
@@ -513,28 +509,6 @@ fn ended_within(mut child: Child, time_max: Duration) -> std::io::Result<Output>
     })
 }
 
-/// Which of several commands has failed on a host, as the script says that ran them.
-fn failed_in_order(host: String, stderr: &str, mark: &str, commands: &[Errand]) -> LabError {
-    let said = stderr.rsplit_once(mark);
-    let (stderr, number, status) = match said {
-        Some((stderr, which)) => {
-            let mut numbers = which.split_whitespace();
-            let number = numbers.next().and_then(|number| number.parse().ok());
-            (stderr, number, numbers.next().unwrap_or_default())
-        }
-        None => (stderr, None, ""),
-    };
-    let failed = number.and_then(|number: usize| commands.get(number));
-    LabError::OnHost {
-        host,
-        command: failed.map_or("sh -s".to_owned(), |errand| {
-            program::command_line(&errand.words)
-        }),
-        status: format!("exit status: {status}"),
-        stderr: stderr.trim().to_owned(),
-    }
-}
-
 /// What writes its standard input to a file as a whole.
 pub(crate) fn whole_file(path: &str) -> [&str; 4] {
     // The new file has the old one's mode and owner, and where that is a link it is what the link leads to.
@@ -544,31 +518,8 @@ pub(crate) fn whole_file(path: &str) -> [&str; 4] {
     ["sh", "-c", SCRIPT, path]
 }
 
-/// A line that no program prints by chance.
-fn mark() -> String {
-    let now = std::time::SystemTime::now();
-    let now = now
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    let hash = fwdlab_model::sha256(format!("{now:?} {}", std::process::id()).as_bytes());
-    format!("--- {} ", &hash[..32])
-}
-
-/// What stands before each mark; none of a command that failed.
-fn outputs(printed: &str, mark: &str) -> Vec<Option<String>> {
-    let end = format!("\n{mark}");
-    let mut outputs = Vec::new();
-    let mut rest = printed;
-    while let Some((output, behind)) = rest.split_once(&end) {
-        let (status, behind) = behind.split_once('\n').unwrap_or((behind, ""));
-        outputs.push((status == "0").then(|| output.to_owned()));
-        rest = behind;
-    }
-    outputs
-}
-
 /// A Ctrl-C at the terminal is for this process alone, and so is what it starts.
-fn spawn(command: &[OsString], stdin: Stdio, stdout: Stdio) -> std::io::Result<Child> {
+fn spawn(command: &[OsString], stdin: Stdio, stdout: Stdio) -> io::Result<Child> {
     use std::os::unix::process::CommandExt as _;
     let (program, arguments) = command.split_first().expect("ssh stands in front");
     let mut command = Command::new::<&OsStr>(program);
@@ -609,34 +560,43 @@ mod tests {
     }
 
     #[test]
-    fn of_commands_in_order_the_one_that_failed_is_told() {
-        let commands = [Errand::of(&["true"]), Errand::of(&["ip", "link"])];
-        let told = |stderr: &str| failed_in_order("router".into(), stderr, "--- 7 ", &commands);
-        let error = told("a warning\nno such device\n\n--- 7 1 2\n").to_string();
-        for expected in ["ip link", "exit status: 2", "no such device"] {
-            assert!(error.contains(expected), "{error}");
+    fn folders_of_connections_go_with_their_process() {
+        use std::os::unix::net::UnixListener;
+
+        let all = tempfile::tempdir().unwrap();
+        let this = Process::this().unwrap();
+        let of = |started: u64| format!("{FOLDER}{}-{started}-x", this.pid);
+        let (own, gone, held) = (
+            of(this.start_time),
+            of(this.start_time - 1),
+            of(this.start_time - 2),
+        );
+        let folders = [&own, &gone, &held, "fwdlab-ssh-others"];
+        for name in folders {
+            std::fs::create_dir(all.path().join(name)).unwrap();
         }
-        // A shell that did not even begin, and a mark of nobody's.
-        for stderr in ["sh: not found\n", "--- 7 9 1\n", "--- 7 ", ""] {
-            assert!(told(stderr).to_string().contains("sh -s"), "{stderr}");
-        }
+        let _listener = UnixListener::bind(all.path().join(&held).join(SOCKET)).unwrap();
+        remove_leftover_folders(all.path());
+        let is_left = folders.map(|name| all.path().join(name).exists());
+        assert_eq!(is_left, [true, false, true, true]);
     }
 
     #[test]
-    fn what_each_command_printed_is_told_apart() {
-        let mark = mark();
-        let printed = format!("a\nb\n\n{mark}0\n\n{mark}1\nlast\n{mark}0\n");
-        let expected = [Some("a\nb\n"), None, Some("last")];
-        let expected = expected.map(|text| text.map(str::to_owned));
-        assert_eq!(outputs(&printed, &mark), expected);
+    fn text_that_a_shell_prints_at_login_is_no_answer() {
+        assert_eq!(behind_login("--- fwdlab\nLinux\n"), Ok("Linux\n"));
+        assert_eq!(behind_login("--- fwdlab\n"), Ok(""));
+        for (printed, expected) in [
+            ("hi\n--- fwdlab\nLinux\n", "(\"hi\")"),
+            ("\n--- fwdlab\n", "start-up file"),
+            ("This account is closed.\n", "it answered \"This account"),
+            ("", "it answered \"\""),
+        ] {
+            let why = behind_login(printed).unwrap_err();
+            assert!(why.contains(expected), "{printed:?}: {why}");
+        }
     }
 
     proptest! {
-        #[test]
-        fn any_text_of_a_host_is_taken_apart(printed in "(a|\n|--- 1 |0|\\PC){0,40}") {
-            prop_assert!(outputs(&printed, "--- 1 ").len() <= printed.matches("--- 1 ").count());
-        }
-
         #[test]
         fn a_shell_gets_back_what_was_quoted(words in prop::collection::vec("[^\0]{0,12}", 1..5)) {
             let script = format!("printf '%s\\0' {}", quoted(&words));

@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use fwdlab_model::{AddressFamily, System, Tester, Traffic};
 
-use super::dut::is_refused;
 use super::freebsd;
 use super::journal_copy::{JournalCopy, journal_folder};
 use super::linux;
@@ -193,24 +192,36 @@ impl SurveyedHost {
     /// Those of the connection.
     pub(crate) fn received(&self) -> Result<BTreeMap<String, u64>, LabError> {
         let names: Vec<&str> = self.facts.ports.iter().map(|port| &*port.name).collect();
-        let questions = names.iter().map(|name| match self.facts.system {
-            System::Freebsd => owned(&["netstat", "-i", "-b", "-n", "-d", "-W", "-I", name]),
-            System::Linux => {
-                let counter = format!("/sys/class/net/{name}/statistics/rx_packets");
-                owned(&["cat", &counter])
-            }
-        });
-        let answers = self.connection.run_all(&questions.collect::<Vec<_>>())?;
-        let counted = names.iter().zip(answers).filter_map(|(name, answer)| {
-            let answer = answer?;
-            let frames = match self.facts.system {
-                System::Freebsd => freebsd::received(&answer),
-                System::Linux => answer.trim().parse().ok(),
-            };
-            Some(((*name).to_owned(), frames?))
-        });
-        Ok(counted.collect())
+        received(&self.connection, self.facts.system, &names)
     }
+}
+
+/// Frames that ports of a host have received so far.
+///
+/// # Errors
+/// Those of the connection.
+pub(super) fn received(
+    connection: &Connection,
+    system: System,
+    ports: &[&str],
+) -> Result<BTreeMap<String, u64>, LabError> {
+    let questions = ports.iter().map(|name| match system {
+        System::Freebsd => owned(&["netstat", "-i", "-b", "-n", "-d", "-W", "-I", name]),
+        System::Linux => {
+            let counter = format!("/sys/class/net/{name}/statistics/rx_packets");
+            owned(&["cat", &counter])
+        }
+    });
+    let answers = connection.run_all(&questions.collect::<Vec<_>>())?;
+    let counted = ports.iter().zip(answers).filter_map(|(name, answer)| {
+        let answer = answer?;
+        let frames = match system {
+            System::Freebsd => freebsd::received(&answer),
+            System::Linux => answer.trim().parse().ok(),
+        };
+        Some(((*name).to_owned(), frames?))
+    });
+    Ok(counted.collect())
 }
 
 /// What a host is.
@@ -249,9 +260,18 @@ fn look(connection: &Connection, side: Side) -> Result<HostFacts, LabError> {
     };
     let programs = connection.run(&[&["sh", "-c", THERE, "sh"][..], known].concat(), "")?;
     let mut programs: Vec<String> = programs.lines().map(str::to_owned).collect();
-    // BusyBox has a `tc` that shows no filters.
-    if system == System::Linux && is_refused(connection, &Tool::Tc.probe())? {
-        programs.retain(|program| program != "tc");
+    let mut unset = Vec::new();
+    if system == System::Linux {
+        let tools = connection.ask(Tool::ALL.map(Tool::probe).to_vec())?;
+        let lacking = |tool: &Tool| Some((*tool, tool.lacking(&tools)?));
+        for (tool, why) in Tool::ALL.iter().filter_map(lacking) {
+            // BusyBox has a `tc` that shows no filters.
+            if tool == Tool::Tc {
+                programs.retain(|program| program != "tc");
+            }
+            let bound = tool.bound_by().iter();
+            unset.extend(bound.map(|binding| ((*binding).to_owned(), why.clone())));
+        }
     }
     if system == System::Linux && !programs.iter().any(|program| program == "ip") {
         return Err(connection.wrong("its PATH has no `ip`; install iproute2 there"));
@@ -265,6 +285,7 @@ fn look(connection: &Connection, side: Side) -> Result<HostFacts, LabError> {
         release: release.to_owned(),
         cpus: cpus.and_then(|cpus| cpus.parse().ok()).unwrap_or(1),
         programs,
+        unset,
         ports,
     };
     if facts.ports.is_empty() {

@@ -36,12 +36,15 @@ impl Mechanism for OwnersPrograms {
     }
 
     fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
-        if !variant.levels.contains_key(&self.factor) {
+        let Some(level) = variant.levels.get(&self.factor) else {
             return Ok(None);
-        }
-        let mut programs = self.binding.programs();
-        let missing = programs.find(|name| answers.get(&installed(name)).is_none());
-        Ok(missing.map(|name| format!("the program {name:?} is not installed")))
+        };
+        let programs = self.binding.programs();
+        let mut missing = programs.filter(|name| answers.get(&installed(name)).is_none());
+        Ok(missing.next().map(|name| {
+            let (factor, level) = (&self.factor, level.to_string());
+            format!("the program {name:?} is not installed, but factor {factor:?} at level {level:?} needs it; install it")
+        }))
     }
 
     fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {

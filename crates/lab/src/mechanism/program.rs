@@ -159,7 +159,9 @@ impl HookPrograms {
 
     /// The ports that any level has a program on.
     pub(super) fn all_ports(&self) -> BTreeSet<&String> {
-        let of_programs = self.programs().flat_map(|program| program.ports(&self.ports));
+        let of_programs = self
+            .programs()
+            .flat_map(|program| program.ports(&self.ports));
         self.ports.iter().chain(of_programs).collect()
     }
 
@@ -170,7 +172,9 @@ impl HookPrograms {
     pub(super) fn keep_pins(&self, answers: &Answers) -> Result<Vec<Step>, LabError> {
         let pins = self.pins().into_iter().map(|pin| {
             if answers.get(&is_there(&pin)).is_some() {
-                let why = format!("{pin} is there already: another program's map; remove it before the run");
+                let why = format!(
+                    "{pin} is there already: another program's map; remove it before the run"
+                );
                 return Err(answers.wrong(why));
             }
             let undo = Errand::of(&["rm", "-f", &pin]);

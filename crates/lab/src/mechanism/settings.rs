@@ -6,6 +6,7 @@ use fwdlab_model::{AddressFamily, Resolved, Variant};
 
 use super::question::{Answers, Question};
 use super::step::{Action, BootChoice, Step};
+use super::tools::{self, ToolNeed, tools_needed};
 use super::transport::{Noticed, Transport};
 use super::{Mechanism, unbound_level};
 use crate::Moved;
@@ -17,6 +18,8 @@ pub(crate) struct Settings {
     /// In the order in which they set a variant.
     mechanisms: Vec<Box<dyn Mechanism>>,
     factors: BTreeSet<String>,
+    /// The programs that factors need of a host.
+    tools: Vec<ToolNeed>,
 }
 
 impl Settings {
@@ -25,6 +28,7 @@ impl Settings {
         Self {
             mechanisms,
             factors: resolved.lab.bindings.keys().cloned().collect(),
+            tools: tools_needed(resolved),
         }
     }
 
@@ -57,6 +61,10 @@ impl Settings {
             questions.extend(mechanism.needs(variant)?);
         }
         let answers = transport.ask(&questions, asks)?;
+        // All that is to be installed at once.
+        if let Some(missing) = tools::missing(&tools::missing_of(variant, &self.tools, &answers)) {
+            return Ok(Some(missing));
+        }
         for mechanism in &self.mechanisms {
             let reason = mechanism.lacking(variant, &answers)?;
             if reason.is_some() {
@@ -267,6 +275,7 @@ mod tests {
                 &DutPlace::in_namespace(false),
             ))],
             factors: BTreeSet::from(["filter".to_owned()]),
+            tools: Vec::new(),
         };
         let variant = |level: &str| Variant {
             name: VariantName::from_label(level),

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
 
+use aya::Ebpf;
 use aya::programs::tc::{NlOptions, SchedClassifierLink, TcAttachOptions, TcHandle};
 use aya::programs::{SchedClassifier, TcAttachType, tc};
-use aya::Ebpf;
 use fwdlab_model::{Binding, Direction, Lab, Variant};
 use fwdlab_traffic::TrafficError;
 
@@ -21,10 +21,7 @@ use crate::counters::Drops;
 use crate::{LabError, Moved};
 
 /// Those of a lab; none where no factor has any.
-fn by_level(
-    lab: &Lab,
-    place: &DutPlace,
-) -> Result<Option<ByLevel<Option<Program>>>, LabError> {
+fn by_level(lab: &Lab, place: &DutPlace) -> Result<Option<ByLevel<Option<Program>>>, LabError> {
     let factors = bound(lab, |binding| match binding {
         Binding::Tc(programs) => Some(programs),
         _ => None,

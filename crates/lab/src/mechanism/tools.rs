@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_model::{AddressFamily, Binding, LabKind, Resolved, System};
+use fwdlab_model::{AddressFamily, Binding, LabKind, Resolved, System, Variant};
 
 use super::question::{Answers, Question};
 use super::step::owned;
@@ -76,6 +76,18 @@ impl Tool {
         format!("{} is not installed; {}", self.name(), self.remedy())
     }
 
+    /// What is wrong with a host without it that is to do more, and what to do.
+    fn missing_for(self, purposes: &[impl AsRef<str>]) -> String {
+        let purposes: Vec<&str> = purposes.iter().map(AsRef::as_ref).collect();
+        let need = if purposes.len() == 1 { "needs" } else { "need" };
+        format!(
+            "{} is not installed, but {} {need} it; {}",
+            self.name(),
+            purposes.join(" and "),
+            self.remedy()
+        )
+    }
+
     /// What is wrong with a host that answers so; none where it has it.
     pub(crate) fn lacking(self, answers: &Answers) -> Option<String> {
         let is_there = answers.get(&self.probe()).is_some();
@@ -85,6 +97,16 @@ impl Tool {
     /// What asks for it.
     pub(crate) fn question(self) -> Question {
         Question::maybe(self.probe())
+    }
+
+    /// What the binding of a factor begins with that needs it: a key of its table, or the owner's program.
+    pub(crate) const fn bound_by(self) -> &'static [&'static str] {
+        match self {
+            Self::Iproute2 => &["routes", "xdp"],
+            Self::Ethtool => &["ethtool"],
+            Self::Nft => &["nft"],
+            Self::Tc => &["tc"],
+        }
     }
 
     /// The facts of a DUT that are not read without it.
@@ -123,15 +145,35 @@ pub struct ToolNeed {
     pub tool: Tool,
     /// What for.
     pub what_for: String,
-    /// Whether only variants need it that set a factor; otherwise the whole experiment does.
-    pub is_of_a_factor: bool,
+    /// The factor that only variants set which need it; none where the whole experiment does.
+    pub factor: Option<String>,
 }
 
-impl ToolNeed {
-    /// What is wrong with a host without it, and what to do.
-    pub(crate) fn missing(&self) -> String {
-        format!("{}: {}", self.what_for, self.tool.missing())
-    }
+/// What is wrong with a host that lacks all programs of some needs, and what to do; none where there are no needs.
+pub(crate) fn missing(needs: &[ToolNeed]) -> Option<String> {
+    let by_tool = by_tool(needs).into_iter();
+    let missing: Vec<String> = by_tool
+        .map(|(tool, purposes)| tool.missing_for(&purposes))
+        .collect();
+    (!missing.is_empty()).then(|| missing.join("; "))
+}
+
+/// Of the needs of an experiment, those of a variant that a host which answers so lacks, each with the variant's level. A
+/// level that asks for no program needs none.
+pub(crate) fn missing_of(
+    variant: &Variant,
+    needs: &[ToolNeed],
+    answers: &Answers,
+) -> Vec<ToolNeed> {
+    let of_variant = |need: &ToolNeed| {
+        let level = variant.levels.get(need.factor.as_ref()?)?;
+        let answer = answers.printed.get(&need.tool.probe())?;
+        answer.is_none().then(|| ToolNeed {
+            what_for: format!("{} at level {:?}", need.what_for, level.to_string()),
+            ..need.clone()
+        })
+    };
+    needs.iter().filter_map(of_variant).collect()
 }
 
 /// The programs that an experiment needs on its DUT beyond those of every Linux host, one for each purpose. None on other
@@ -147,7 +189,7 @@ pub fn tools_needed(resolved: &Resolved) -> Vec<ToolNeed> {
         Some(ToolNeed {
             tool: of_binding(lab.bindings.get(&factor.name)?)?,
             what_for: format!("factor {:?}", factor.name),
-            is_of_a_factor: true,
+            factor: Some(factor.name.clone()),
         })
     });
     let mut needs: Vec<ToolNeed> = needs.collect();
@@ -155,7 +197,7 @@ pub fn tools_needed(resolved: &Resolved) -> Vec<ToolNeed> {
         needs.push(ToolNeed {
             tool,
             what_for: what_for.to_owned(),
-            is_of_a_factor: false,
+            factor: None,
         });
     };
     if resolved.traffic.families.contains(&AddressFamily::Inet6) {
@@ -192,6 +234,8 @@ pub fn by_tool(needs: &[ToolNeed]) -> BTreeMap<Tool, Vec<&str>> {
 
 #[cfg(test)]
 mod tests {
+    use fwdlab_model::Level;
+
     use super::*;
 
     #[test]
@@ -227,12 +271,45 @@ mod tests {
             (Tool::Nft, vec![&*ruleset]),
         ];
         assert_eq!(by_tool(&needs), BTreeMap::from(expected));
-        let inet6 = needs.iter().find(|need| !need.is_of_a_factor).unwrap();
         assert_eq!(
-            inet6.missing(),
-            "inet6: iproute2's ip is not installed; install iproute2's ip (apt-get install iproute2; the package \
-             ip-full of OpenWrt)"
+            missing(&needs).unwrap(),
+            format!(
+                "iproute2's ip is not installed, but factor \"routes\" and inet6 need it; install iproute2's ip \
+                 (apt-get install iproute2; the package ip-full of OpenWrt); nft is not installed, but {ruleset} needs \
+                 it; install nft (apt-get install nftables; the package nftables of OpenWrt)"
+            )
         );
+        assert_eq!(missing(&[]), None);
+    }
+
+    #[test]
+    fn what_a_variant_lacks_is_told_with_its_levels() {
+        let need = |tool, factor: &str| ToolNeed {
+            tool,
+            what_for: format!("factor {factor:?}"),
+            factor: Some(factor.to_owned()),
+        };
+        let needs = [
+            need(Tool::Nft, "filter"),
+            need(Tool::Tc, "shaping"),
+            need(Tool::Iproute2, "routes"),
+        ];
+        let levels = [("filter", "on"), ("shaping", ""), ("marker", "a")];
+        let levels =
+            levels.map(|(factor, level)| (factor.to_owned(), Level::Text(level.to_owned())));
+        let lab = fwdlab_model::Lab::netns("here");
+        let load = fwdlab_model::Load::SelfClocked;
+        let resolved = crate::doctor::control_experiment(&lab, load, 8, true);
+        let variant = Variant {
+            levels: BTreeMap::from(levels),
+            ..resolved.variants[0].clone()
+        };
+        let mut answers = Answers::of("router", [(Tool::Iproute2.probe(), "iproute2")]);
+        // The filter's level asked for nothing.
+        answers.printed.insert(Tool::Tc.probe(), None);
+        let lacking = missing_of(&variant, &needs, &answers);
+        let lacking: Vec<&str> = lacking.iter().map(|need| &*need.what_for).collect();
+        assert_eq!(lacking, ["factor \"shaping\" at level \"\""]);
     }
 
     // BusyBox, networking/ip.c and networking/tc.c: options are not asked for a version.

@@ -569,7 +569,9 @@ impl InProcess<'_> {
         let mut frames = 0;
         for counters in self.topology.dut().run(counters)? {
             let counters = counters?;
-            let of_xdp = counters.iter().filter(|(name, _)| name.ends_with("xdp_drops"));
+            let of_xdp = counters
+                .iter()
+                .filter(|(name, _)| name.ends_with("xdp_drops"));
             frames += of_xdp.map(|(_, frames)| frames).sum::<u64>();
         }
         Ok(frames)

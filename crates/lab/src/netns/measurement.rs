@@ -200,6 +200,7 @@ impl<'a> Measurement<'a> {
             wrong: outcome.counts.wrong_frames(),
             kinds,
             reasons,
+            advice: None,
         };
         Err(failed.of(self.resolved, family.family, variant))
     }

@@ -237,6 +237,7 @@ impl<'a> Measurement<'a> {
             wrong,
             kinds,
             reasons: Vec::new(),
+            advice: None,
         };
         Err(failed.of(self.resolved, family.family, variant))
     }

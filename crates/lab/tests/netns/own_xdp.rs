@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use fwdlab_lab::{LabError, LabEvent};
 use fwdlab_model::binding::OwnXdpProgram;
 use fwdlab_model::{
-    AddressFamily, Apply, Binding, CommandBinding, DutInterface, EbpfProgram, GlobalValue, InvalidReason,
-    XdpMode, XdpProgram,
+    AddressFamily, Apply, Binding, CommandBinding, DutInterface, EbpfProgram, GlobalValue,
+    InvalidReason, XdpMode, XdpProgram,
 };
 
 use crate::mechanisms::observe;
@@ -68,7 +68,11 @@ fn own_xdp_programs_forward_with_what_is_set_in_them_and_what_they_drop_is_count
         ..router("looks_up")
     };
     let by_port = EbpfProgram {
-        maps: contents(folder.path(), "ports", r#"[{"key":["0x01",0,0,0],"value":"{dut-out}"}]"#),
+        maps: contents(
+            folder.path(),
+            "ports",
+            r#"[{"key":["0x01",0,0,0],"value":"{dut-out}"}]"#,
+        ),
         ..router("by_port")
     };
     let stages = ["plain", "plain"].map(str::to_owned).to_vec();
@@ -89,10 +93,18 @@ fn own_xdp_programs_forward_with_what_is_set_in_them_and_what_they_drop_is_count
     let resolved = experiment(&FAMILIES, xdp(levels), &names);
     let (outcome, seen) = observe(&resolved, &["ip", "-d", "link", "show", "dev", "dut-in"]);
     for trial in &outcome.trials {
-        assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new(), "{trial:?}");
+        assert_eq!(
+            evidence_against(trial),
+            Vec::<&InvalidReason>::new(),
+            "{trial:?}"
+        );
         let dropped = trial.dut.drops.get("XDP program");
         let sheds = trial.variant.as_str() == "sheds";
-        assert_eq!(dropped.is_some_and(|frames| *frames > 0), sheds, "{trial:?}");
+        assert_eq!(
+            dropped.is_some_and(|frames| *frames > 0),
+            sheds,
+            "{trial:?}"
+        );
     }
     for conservation in outcome.block.conservation.values() {
         assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
@@ -104,7 +116,11 @@ fn own_xdp_programs_forward_with_what_is_set_in_them_and_what_they_drop_is_count
             name => &name.replace('-', "_"),
         };
         let shown = format!(" name {name} ");
-        assert_eq!(link.contains(&shown), variant != "kernel", "{variant}: {link}");
+        assert_eq!(
+            link.contains(&shown),
+            variant != "kernel",
+            "{variant}: {link}"
+        );
         assert_eq!(link.contains("xdpgeneric"), variant == "generic", "{link}");
     }
 }
@@ -117,7 +133,10 @@ fn a_map_is_pinned_while_its_program_is_attached_and_holds_only_that_slice() {
     let counts = ebpf_program(test_object("xdp_pinned.bpf.o"), None);
     let resolved = experiment(
         &FAMILY,
-        xdp([("none", XdpProgram::Off), ("counts", native(counts.clone()))]),
+        xdp([
+            ("none", XdpProgram::Off),
+            ("counts", native(counts.clone())),
+        ]),
         &["none", "counts"],
     );
     let mut seen = Vec::new();
@@ -138,7 +157,8 @@ fn a_map_is_pinned_while_its_program_is_attached_and_holds_only_that_slice() {
     let aside = fs::read_dir("/sys/fs/bpf").unwrap();
     let aside = aside.filter(|entry| {
         let name = entry.as_ref().unwrap().file_name();
-        name.to_string_lossy().starts_with(&format!("fwdlab-{}-", std::process::id()))
+        name.to_string_lossy()
+            .starts_with(&format!("fwdlab-{}-", std::process::id()))
     });
     assert_eq!(aside.count(), 0);
 }
@@ -148,16 +168,27 @@ fn a_program_that_rewrites_wrongly_is_no_variant_and_the_bytes_are_named() {
     testkit::require_root!();
     let resolved = experiment(
         &FAMILIES,
-        xdp([("kernel", XdpProgram::Off), ("spoils", native(router("spoils")))]),
+        xdp([
+            ("kernel", XdpProgram::Off),
+            ("spoils", native(router("spoils"))),
+        ]),
         &["kernel", "spoils"],
     );
     let error = measure(&resolved, &mut |_| ()).unwrap_err().to_string();
     assert!(error.contains("spoils"), "{error}");
-    assert!(error.contains("expected 3f") && error.contains("40"), "{error}");
+    assert!(
+        error.contains("expected 3f") && error.contains("40"),
+        "{error}"
+    );
 }
 
 fn command(apply: &[&str], undo: &[&str]) -> Binding {
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let words = |words: &[&str]| {
+        words
+            .iter()
+            .map(|word| (*word).to_owned())
+            .collect::<Vec<_>>()
+    };
     Binding::Command(CommandBinding {
         apply: Apply::ByLevel(BTreeMap::from([
             ("kernel".to_owned(), words(&["true"])),
@@ -213,6 +244,10 @@ fn a_program_is_on_the_ports_that_its_level_names() {
         assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
     }
     for (variant, link) in &seen {
-        assert_eq!(link.contains("prog/xdp"), variant == "both", "{variant}: {link}");
+        assert_eq!(
+            link.contains("prog/xdp"),
+            variant == "both",
+            "{variant}: {link}"
+        );
     }
 }

@@ -49,11 +49,7 @@ pub(super) fn properties() -> serde_json::Value {
 }
 
 /// An object of which nothing more is said.
-pub(super) fn object(
-    reading: &mut Reading<'_>,
-    value: &Value<'_>,
-    what: &str,
-) -> Option<Named> {
+pub(super) fn object(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Named> {
     Some(Named {
         object: reading.line(value, what)?,
         program: None,

@@ -183,13 +183,19 @@ mod tests {
                 true,
             ),
             ("{ object = \"v1.o\", globals = { limit = \"7\" } }", false),
-            ("{ object = \"v1.o\", maps = { routes = \"r.json\" } }", true),
+            (
+                "{ object = \"v1.o\", maps = { routes = \"r.json\" } }",
+                true,
+            ),
             ("{ object = \"v1.o\", maps = { routes = 1 } }", false),
             (
                 "{ object = \"v1.o\", tail_calls = { jump = [\"one\", \"two\"] } }",
                 true,
             ),
-            ("{ object = \"v1.o\", tail_calls = { jump = \"one\" } }", false),
+            (
+                "{ object = \"v1.o\", tail_calls = { jump = \"one\" } }",
+                false,
+            ),
         ] {
             let errors = errors(&format!("xdp = {{ v1 = {level} }}"));
             assert_eq!(errors.is_empty(), allowed, "{level}\n{errors}");

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::error::ReportError;
 use crate::json::pretty;
-use crate::text::one_line;
+use crate::text::{inert, one_line};
 
 use super::baseline::Compared;
-use super::{FINDINGS_SCHEMA_VERSION, inert, place};
+use super::{FINDINGS_SCHEMA_VERSION, place};
 
 #[derive(Serialize)]
 struct Item<'a> {
@@ -72,5 +72,5 @@ pub fn json(
             help: finding.rule.help,
         })
         .collect();
-    Ok(inert(&pretty(&items)?))
+    Ok(inert(&pretty(&items)?, false).into_owned())
 }

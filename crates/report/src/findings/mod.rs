@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 use fwdlab_archive::lint::{Evidence, Finding};
 
-use crate::text::{acts, one_line, shown};
+use crate::text::{one_line, shown};
 
 /// Version of an item of `fwdlab lint --json`.
 pub const FINDINGS_SCHEMA_VERSION: u32 = 1;
@@ -67,18 +67,4 @@ fn message(finding: &Finding) -> String {
         message += &format!("; {}: {says} ({path}{line})", side.as_str());
     }
     message
-}
-
-/// JSON that no character of a name can act in: those that do are escaped.
-fn inert(json: &str) -> String {
-    let mut inert = String::with_capacity(json.len());
-    for character in json.chars() {
-        // Line ends are the layout's own; those inside strings are escaped already.
-        if acts(character) && character != '\n' {
-            inert += &format!("\\u{:04x}", u32::from(character));
-        } else {
-            inert.push(character);
-        }
-    }
-    inert
 }

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use crate::error::ReportError;
 use crate::json::pretty;
-use crate::text::one_line;
+use crate::text::{inert, one_line};
 
 use super::baseline::Compared;
+use super::excerpt;
 use super::rules::rules;
-use super::{excerpt, inert};
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
@@ -47,7 +47,7 @@ pub fn sarif(findings: &[Finding], compared: Option<&Compared>) -> Result<String
             "results": results.collect::<Vec<_>>(),
         }],
     });
-    Ok(inert(&pretty(&log)?))
+    Ok(inert(&pretty(&log)?, false).into_owned())
 }
 
 fn descriptor(rule: &Rule) -> Value {

@@ -11,6 +11,9 @@ use crate::hosts::reached::kept;
 use crate::hosts::ssh::Connection;
 use crate::mechanism::step::owned;
 
+/// Lists the names of a host's interfaces.
+pub(in crate::hosts) const NAMES: [&str; 2] = ["ifconfig", "-l"];
+
 /// Lists what interfaces can be made of nothing (`sbin/ifconfig/ifclone.c`): those are no ports.
 const CLONERS: [&str; 2] = ["ifconfig", "-C"];
 

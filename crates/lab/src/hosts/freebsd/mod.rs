@@ -16,7 +16,7 @@ mod watch;
 
 pub(super) use self::boot::Loader;
 pub(super) use self::dut::{doubtful_tunables, open_dut};
-pub(super) use self::look::{linked, ports, received};
+pub(super) use self::look::{NAMES, linked, ports, received};
 pub(super) use self::ports::comes_with;
 pub(super) use self::reached::network;
 pub(super) use self::slices::{image_writer, is_on_slice};

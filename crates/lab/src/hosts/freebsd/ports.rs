@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use fwdlab_model::{AddressFamily, masked};
 
+use super::look::NAMES;
 use super::reached::network;
 use super::text::{
     Interface, ListedNeighbour, interface, route_interface, static_neighbours, static_routes,
 };
 use crate::LabError;
 use crate::addresses::{Prefix, addresses};
-use crate::hosts::dut::{OnHost, PORTS_TIME_MAX, unless_refused};
+use crate::hosts::dut::{OnHost, PORTS_TIME_MAX, no_interface, unless_refused};
 use crate::hosts::protocol::Station;
 use crate::hosts::reached::refuse_needed;
 use crate::mechanism::question::Answers;
@@ -33,11 +34,7 @@ impl Ports<'_> {
     pub(super) fn interface(&self, name: &str) -> Result<Interface, LabError> {
         let shown = unless_refused(self.run(&["ifconfig", name]))?;
         let shown = shown.map(|text| interface(&text));
-        shown.map_err(|_| {
-            self.0.connection.wrong(format!(
-                "it has no interface {name}; `ifconfig -l` lists them"
-            ))
-        })
+        shown.map_err(|_| no_interface(&self.0.connection, name, &NAMES))
     }
 
     /// The station of an interface.

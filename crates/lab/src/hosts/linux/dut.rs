@@ -11,6 +11,7 @@ use fwdlab_packet::MacAddress;
 use super::attachments::{Attachments, await_no_program};
 use super::boot::{Grub, boot};
 use super::facts::{BOOT_ID, facts};
+use super::look::NAMES;
 use super::losses::is_up;
 use super::reached::network;
 use super::set_up::SetUp;
@@ -21,7 +22,7 @@ use crate::environment::{ENVIRONMENT_FILES, environment_by};
 use crate::hosts::boot::{BootId, BootLoader};
 use crate::hosts::cpu_watch::CpuWatch;
 use crate::hosts::detached::Window;
-use crate::hosts::dut::{Dut, DutSystem, NOT_ROOT, OnHost, PORTS_TIME_MAX, PortLink};
+use crate::hosts::dut::{Dut, DutSystem, NOT_ROOT, OnHost, PORTS_TIME_MAX, PortLink, no_interface};
 use crate::hosts::facts::Facts;
 use crate::hosts::process::bring;
 use crate::hosts::protocol::Station;
@@ -32,7 +33,7 @@ use crate::mechanism::file::cat;
 use crate::mechanism::question::Answers;
 use crate::mechanism::settings::Settings;
 use crate::mechanism::step::{Step, owned};
-use crate::mechanism::tools::{Tool, tools_needed};
+use crate::mechanism::tools::{self, Tool, tools_needed};
 use crate::mechanism::{self, DutPlace};
 use crate::profiler::ProfileSlice;
 
@@ -73,11 +74,12 @@ pub(in crate::hosts) fn open_dut(
     let settings = Settings::new(resolved, mechanisms);
     let host = OnHost::new(connection, of, resolved, boot(connection)?.id);
     let missing = missing_tools(connection)?;
-    let mut needs = tools_needed(resolved).into_iter();
+    let mut needs = tools_needed(resolved);
+    needs.retain(|need| missing.contains(&need.tool));
     // A variant whose factor needs one is not measured.
-    let lacking = needs.find(|need| !need.is_of_a_factor && missing.contains(&need.tool));
-    if let Some(need) = lacking {
-        return Err(connection.wrong(need.missing()));
+    if needs.iter().any(|need| need.factor.is_none()) {
+        let missing = tools::missing(&needs).unwrap_or_default();
+        return Err(connection.wrong(missing));
     }
     let system = LinuxDut {
         missing,
@@ -212,11 +214,9 @@ impl DutSystem for LinuxDut {
         }
         let wrong = |what: String| host.connection.wrong(what);
         let station = |interface| -> Result<String, LabError> {
-            let mac = answers.get(&mac_of(interface)).ok_or_else(|| {
-                wrong(format!(
-                    "it has no interface {interface}; `ip link` lists them"
-                ))
-            })?;
+            let mac = answers
+                .get(&mac_of(interface))
+                .ok_or_else(|| no_interface(&host.connection, interface, &NAMES))?;
             MacAddress::of_station(mac).map_err(|_| {
                 wrong(format!(
                     "{interface} has no Ethernet address; name a port of a network card"

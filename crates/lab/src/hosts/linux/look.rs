@@ -13,6 +13,9 @@ use crate::hosts::reached::kept;
 use crate::hosts::ssh::Connection;
 use crate::mechanism::step::owned;
 
+/// Lists the names of a host's interfaces.
+pub(in crate::hosts) const NAMES: [&str; 2] = ["ls", "/sys/class/net"];
+
 /// Lists interfaces, each with files of its folder: `= eth1`, then a word and what it says in a line.
 const INTERFACES: [&str; 3] = [
     "sh",

@@ -15,6 +15,6 @@ mod watch;
 pub(super) use self::attachments::Attachments;
 pub(super) use self::boot::{Grub, find_grub};
 pub(super) use self::dut::{BALANCER, open_dut};
-pub(super) use self::look::{linked, ports};
+pub(super) use self::look::{NAMES, linked, ports};
 pub(super) use self::reached::network;
 pub use self::stacks::{StackWatch, serve_stacks};

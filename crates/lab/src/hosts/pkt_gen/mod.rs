@@ -100,6 +100,15 @@ impl Port {
     }
 }
 
+/// Refuses what pkt-gen cannot offer.
+///
+/// # Errors
+/// `Host`, with what to do.
+pub(super) fn refuse(hosts: &Hosts, resolved: &Resolved) -> Result<(), LabError> {
+    let host = hosts.tester.host.clone();
+    refusal(resolved).map_or(Ok(()), |why| Err(LabError::Host { host, why }))
+}
+
 impl PktGenTester {
     /// Logs in on every host of the tester, and looks at what it is; `connect` logs in on one.
     ///
@@ -111,10 +120,6 @@ impl PktGenTester {
         connect: &mut dyn FnMut(&str) -> Result<Rc<Connection>, LabError>,
     ) -> Result<Self, LabError> {
         let tester = &hosts.tester;
-        if let Some(why) = refusal(resolved) {
-            let host = tester.host.clone();
-            return Err(LabError::Host { host, why });
-        }
         let mut known: BTreeMap<String, (Rc<Connection>, System, String, u32)> = BTreeMap::new();
         let mut described = Vec::new();
         let mut open =

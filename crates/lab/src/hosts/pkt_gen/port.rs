@@ -3,6 +3,7 @@
 use fwdlab_packet::MacAddress;
 
 use crate::LabError;
+use crate::hosts::dut::no_interface;
 use crate::hosts::protocol::Station;
 use crate::hosts::reached::refuse_needed;
 use crate::hosts::ssh::Connection;
@@ -78,12 +79,10 @@ impl System {
         let answer = |index: usize| said[index].as_deref().unwrap_or_default().trim();
         let Some(found) = said[0].as_deref() else {
             let list = match self {
-                Self::Freebsd => "`ifconfig -l`",
-                Self::Linux => "`ip link`",
+                Self::Freebsd => freebsd::NAMES,
+                Self::Linux => linux::NAMES,
             };
-            return Err(connection.wrong(format!(
-                "it has no interface {interface}; {list} lists those it has"
-            )));
+            return Err(no_interface(connection, interface, &list));
         };
         let mac = match self {
             Self::Freebsd => word_behind(found, "ether"),

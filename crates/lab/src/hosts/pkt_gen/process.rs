@@ -1,10 +1,10 @@
 //! A pkt-gen on a host, started and watched over ssh.
 
 use std::collections::VecDeque;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::rc::Rc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
 use fwdlab_pkt_gen::{LogReader, Noise, Summary};
@@ -12,6 +12,7 @@ use fwdlab_pkt_gen::{LogReader, Noise, Summary};
 use super::curve::Curve;
 use crate::LabError;
 use crate::hosts::ssh::Connection;
+use crate::program::{bounded, unread};
 
 /// Takes the place of a shell as pkt-gen, beside which it leaves a dead man's switch: where its input ends, nothing
 /// comes there for half a minute, or more came than it is told first, pkt-gen is interrupted, and killed where that
@@ -24,6 +25,8 @@ const SCRIPT: &str = "beats=$1; shift; exec 3<&0; \
 
 /// How often something is said to the dead man's switch.
 const BEAT: Duration = Duration::from_secs(5);
+/// How many lines may wait to be read: those of hours.
+const LINES_MAX: usize = 1 << 16;
 /// How many lines of a pkt-gen are told where it fails.
 const LAST_LINES: usize = 4;
 /// How long it may take to end once it was interrupted: it is killed before.
@@ -237,14 +240,20 @@ fn keep_alive(mut input: ChildStdin) -> Result<Sender<()>, LabError> {
 
 /// Reads line by line, and notes when each came.
 fn read(output: ChildStdout) -> Result<Receiver<(Instant, String)>, LabError> {
-    let (sender, lines) = channel();
+    let (sender, lines) = sync_channel(LINES_MAX);
     fwdlab_sys::start_thread(move || {
-        let mut output = BufReader::new(output);
+        let mut output = bounded(output);
         let mut line = Vec::new();
-        while output
-            .read_until(b'\n', &mut line)
-            .is_ok_and(|read| read > 0)
-        {
+        loop {
+            match output.read_until(b'\n', &mut line) {
+                Ok(0) => return,
+                Ok(_) => {}
+                Err(error) => {
+                    // It ends where nobody reads what it says.
+                    let _ = sender.send((Instant::now(), unread(&error)));
+                    return;
+                }
+            }
             let text = String::from_utf8_lossy(&line);
             let text = text.trim_end_matches(['\n', '\r']).to_owned();
             if sender.send((Instant::now(), text)).is_err() {
@@ -258,7 +267,7 @@ fn read(output: ChildStdout) -> Result<Receiver<(Instant, String)>, LabError> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
+    use std::io::{BufReader, Write as _};
     use std::process::{Command, Stdio};
 
     use super::*;

@@ -85,7 +85,9 @@ impl Contents {
             format!("it is no JSON ({error}); write it as `bpftool --json map dump` does")
         })?;
         let Value::Array(entries) = entries else {
-            return Err("it is no list of entries; write it as `bpftool --json map dump` does".to_owned());
+            return Err(
+                "it is no list of entries; write it as `bpftool --json map dump` does".to_owned(),
+            );
         };
         let most = ENTRIES_MAX.min(sizes.entries);
         if entries.len() > most {
@@ -115,11 +117,18 @@ impl Contents {
     }
 }
 
-fn part(value: &Value, size: usize, [interface_in, interface_out]: [&str; 2]) -> Result<Part, String> {
+fn part(
+    value: &Value,
+    size: usize,
+    [interface_in, interface_out]: [&str; 2],
+) -> Result<Part, String> {
     match value {
         Value::Array(bytes) => {
             if bytes.len() != size {
-                return Err(format!("it has {} bytes, and the map's {size}", bytes.len()));
+                return Err(format!(
+                    "it has {} bytes, and the map's {size}",
+                    bytes.len()
+                ));
             }
             let bytes = bytes.iter().map(byte);
             bytes.collect::<Result<_, _>>().map(Part::Bytes)
@@ -132,7 +141,9 @@ fn part(value: &Value, size: usize, [interface_in, interface_out]: [&str; 2]) ->
         }
         Value::String(name) if name == "{dut-in}" || name == "{dut-out}" => {
             if size < size_of::<u32>() {
-                return Err(format!("the map's {size} bytes hold no number of an interface"));
+                return Err(format!(
+                    "the map's {size} bytes hold no number of an interface"
+                ));
             }
             let interface = if name == "{dut-in}" {
                 interface_in
@@ -188,8 +199,14 @@ mod tests {
         ]"#;
         let Contents(entries) = read(text).unwrap();
         let bytes = |part: &Part| part.bytes(|_| Ok::<_, ()>(7)).unwrap();
-        let entries: Vec<_> = entries.iter().map(|(key, value)| (bytes(key), bytes(value))).collect();
-        assert_eq!(entries[0], (vec![1, 0, 0, 0], vec![255, 2, 3, 0, 0, 0, 0, 0]));
+        let entries: Vec<_> = entries
+            .iter()
+            .map(|(key, value)| (bytes(key), bytes(value)))
+            .collect();
+        assert_eq!(
+            entries[0],
+            (vec![1, 0, 0, 0], vec![255, 2, 3, 0, 0, 0, 0, 0])
+        );
         assert_eq!(entries[1], (vec![2, 0, 0, 0], vec![255; 8]));
         assert_eq!(entries[2].1, vec![7, 0, 0, 0, 0, 0, 0, 0]);
     }
@@ -201,11 +218,26 @@ mod tests {
             ("{}", "it is no list of entries"),
             ("[1]", "entry 1, `key`: it is missing"),
             (r#"[{"key":1}]"#, "entry 1, `value`: it is missing"),
-            (r#"[{"key":[1],"value":1}]"#, "entry 1, `key`: it has 1 bytes, and the map's 4"),
-            (r#"[{"key":1,"value":[0,0,0,0,0,0,0,256]}]"#, "entry 1, `value`: 256 is no byte"),
-            (r#"[{"key":4294967296,"value":1}]"#, "4294967296 does not fit into its 4 bytes"),
-            (r#"[{"key":1,"value":1},{"key":1,"value":2}]"#, "entry 2, `key`: an entry before has it"),
-            (r#"[{"key":1,"value":"eth0"}]"#, "is neither a list of bytes"),
+            (
+                r#"[{"key":[1],"value":1}]"#,
+                "entry 1, `key`: it has 1 bytes, and the map's 4",
+            ),
+            (
+                r#"[{"key":1,"value":[0,0,0,0,0,0,0,256]}]"#,
+                "entry 1, `value`: 256 is no byte",
+            ),
+            (
+                r#"[{"key":4294967296,"value":1}]"#,
+                "4294967296 does not fit into its 4 bytes",
+            ),
+            (
+                r#"[{"key":1,"value":1},{"key":1,"value":2}]"#,
+                "entry 2, `key`: an entry before has it",
+            ),
+            (
+                r#"[{"key":1,"value":"eth0"}]"#,
+                "is neither a list of bytes",
+            ),
             (r#"[{"key":1.5,"value":1}]"#, "1.5 is no whole number"),
             ("[0,0,0,0]", "it has 4 entries, and the map has room for 3"),
         ] {

@@ -81,8 +81,7 @@ impl LoadedObject {
             let map = ebpf
                 .map_mut(array)
                 .ok_or_else(|| failed(no_such("map").into()))?;
-            let mut array =
-                ProgramArray::try_from(map).map_err(|error| failed(error.into()))?;
+            let mut array = ProgramArray::try_from(map).map_err(|error| failed(error.into()))?;
             for (index, program) in (0..).zip(&programs) {
                 array
                     .set(index, program, 0)
@@ -118,7 +117,9 @@ impl LoadedObject {
             let path = PathBuf::from(PINS).join(name);
             let what = format!("pinning map {name} to {}", path.display());
             let failed = |cause: Cause| refused(what.clone(), cause);
-            let map = ebpf.map(name).ok_or_else(|| failed(no_such("map").into()))?;
+            let map = ebpf
+                .map(name)
+                .ok_or_else(|| failed(no_such("map").into()))?;
             if path.exists() {
                 let other = "another program's map is there; end that program, or remove the file";
                 return Err(failed(io::Error::other(other).into()));
@@ -249,5 +250,8 @@ fn refused(what: impl Into<String>, source: impl Into<Cause>) -> TrafficError {
 }
 
 fn no_such(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::NotFound, format!("the object has no such {what}"))
+    io::Error::new(
+        io::ErrorKind::NotFound,
+        format!("the object has no such {what}"),
+    )
 }

@@ -275,7 +275,9 @@ impl Shape {
     fn tail_calls(&self, kind: Kind, array: &str, functions: &[String]) -> Result<(), String> {
         let map = self.map(array)?;
         if map.map_type() != contents::PROGRAM_ARRAY {
-            return Err(format!("map {array} is no program array (BPF_MAP_TYPE_PROG_ARRAY)"));
+            return Err(format!(
+                "map {array} is no program array (BPF_MAP_TYPE_PROG_ARRAY)"
+            ));
         }
         let room = map.max_entries() as usize;
         if functions.len() > room {
