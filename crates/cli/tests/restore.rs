@@ -173,7 +173,8 @@ fn what_cannot_be_put_back_is_told_until_it_is_forgotten() {
             .unwrap()
     };
     // What a file says is shown, and does not act on the terminal.
-    let what = "factor \"mtu\" at level \"9000\\x1b[2J\", left by process 1 at 2026-11-21T15:00:00Z: ";
+    let what =
+        "factor \"mtu\" at level \"9000\\x1b[2J\", left by process 1 at 2026-11-21T15:00:00Z: ";
     let list = fwdlab(&["restore", "--list"]);
     assert_eq!(list.status.code(), Some(0));
     let told = format!(
