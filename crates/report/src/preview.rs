@@ -595,7 +595,13 @@ impl Page<'_> {
                 self.wrapped("        ", &words);
             }
             if let Some(reason) = &variant.unavailable {
-                self.wrapped("        ", &format!("not run: {}", one_line(reason)));
+                // Of several lines, as a verifier's are, each stays one.
+                let mut lines = reason.lines();
+                let first = lines.next().unwrap_or_default();
+                self.wrapped("        ", &format!("not run: {}", one_line(first)));
+                for line in lines {
+                    self.wrapped("          ", &one_line(line));
+                }
             }
         }
         let constant: Vec<String> = preview

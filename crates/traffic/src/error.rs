@@ -32,7 +32,7 @@ pub enum TrafficError {
     },
     /// The kernel's verifier refused a program.
     #[error(
-        "the kernel's verifier refuses program {program} ({source}); it ends with:\n{}",
+        "the kernel's verifier refuses program {program}; its last lines:\n{}",
         verdict(log)
     )]
     Verifier {

@@ -97,25 +97,92 @@ fn frames_go_both_ways_by_xdp_too_and_past_many_routes() {
     );
 }
 
-#[test]
-fn a_tc_program_of_the_owners_is_compared_and_taken_away() {
-    require_rig!();
-    let rig = Rig::start();
-    let object = "tc_pass.bpf.o";
+/// Has an experiment compare the levels `none` and `v1` of programs of an object.
+fn compare_programs(rig: &Rig, object: &str, binding: &str) {
     let objects = Path::new(REPOSITORY).join("crates/testkit/bpf");
     fs::copy(objects.join(object), rig.path(object)).unwrap();
     rig.change(
         "hosts.toml",
         "name = \"packet filter\"\nlevels = [\"none\", \"conntrack\"]\ndefault = \"none\"",
-        "name = \"tc program\"\nlevels = [\"none\", \"v1\"]\ndefault = \"none\"",
+        "name = \"program\"\nlevels = [\"none\", \"v1\"]\ndefault = \"none\"",
     );
     rig.change(
         "hosts-lab.toml",
         "[bind.\"rp_filter\"]",
-        &format!(
-            "[bind.\"tc program\"]\ntc = {{ none = \"\", v1 = {object:?} }}\n\n[bind.\"rp_filter\"]"
-        ),
+        &format!("[bind.\"program\"]\n{binding}\n\n[bind.\"rp_filter\"]"),
     );
+}
+
+#[test]
+fn an_xdp_program_of_the_owners_forwards_and_what_the_verifier_refuses_is_shown() {
+    require_rig!();
+    let rig = Rig::start();
+    let object = "xdp_router.bpf.o";
+    let maps = r#"[{ "key": 1, "value": "{dut-out}" }]"#;
+    fs::write(rig.path("ports.json"), maps).unwrap();
+    let binding = format!(
+        "xdp = {{ none = \"off\", v1 = {{ object = {object:?}, program = \"by_port\", interfaces = [\"dut-in\", \
+         \"dut-out\"], maps = {{ ports = \"ports.json\" }} }}, bad = {{ object = {object:?}, program = \"is_refused\" }} }}"
+    );
+    compare_programs(&rig, object, &binding);
+    let output = rig.run().output().unwrap();
+    rig.assert_measured(&output, BLOCKS);
+    for block in block_records(&records(&rig.directory())) {
+        let facts = block["differing_facts"].as_object().unwrap();
+        let mut programs = facts.values().map(|facts| &facts["XDP program eth1"]);
+        let is_there = programs.any(|program| program.to_string().contains("by_port (tag "));
+        assert!(is_there, "{block}");
+    }
+
+    let state = tempfile::tempdir().unwrap();
+    let levels = "levels = [\"none\", \"v1\"]";
+    rig.change("hosts.toml", levels, "levels = [\"none\", \"v1\", \"bad\"]");
+    let plan = rig
+        .fwdlab(&["plan"])
+        .arg(rig.path("hosts.toml"))
+        .env("XDG_STATE_HOME", state.path())
+        .output()
+        .unwrap();
+    // Lines are as long as a terminal is wide.
+    let said = text(&plan);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let log = state.path().join("fwdlab/verifier.log");
+    for expected in [
+        "the kernel's verifier refuses program is_refused; its last lines:",
+        "invalid access to packet",
+        &format!("(all of it: {})", log.display()),
+    ] {
+        assert!(said.contains(expected), "{expected}\n{said}");
+    }
+    let log = fs::read_to_string(log).unwrap();
+    assert!(log.starts_with("0: "), "{log}");
+
+    let show = |words: &[&str]| rig.lab.inside(Host::Dut, words);
+    let path = rig.path(object);
+    let path = path.to_str().unwrap();
+    show(&[
+        "ip",
+        "link",
+        "set",
+        "dev",
+        "eth1",
+        "xdpgeneric",
+        "obj",
+        path,
+        "program",
+        "plain",
+    ]);
+    let refused = text(&rig.run().output().unwrap());
+    let expected = "eth1 has an XDP program already (plain); take it off before the run";
+    assert!(refused.contains(expected), "{refused}");
+}
+
+#[test]
+fn a_tc_program_of_the_owners_is_compared_and_taken_away() {
+    require_rig!();
+    let rig = Rig::start();
+    let object = "tc_pass.bpf.o";
+    compare_programs(&rig, object, "tc = { none = \"\", v1 = \"tc_pass.bpf.o\" }");
     let show = |words: &[&str]| rig.lab.inside(Host::Dut, words);
     let filters = || show(&["tc", "filter", "show", "dev", "eth1", "ingress"]);
     let disciplines = || show(&["tc", "qdisc", "show", "dev", "eth1"]);
