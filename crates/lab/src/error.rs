@@ -90,6 +90,15 @@ pub enum LabError {
         /// What is wrong with it, and what to do.
         what: String,
     },
+    /// A map that another program has pinned under the name of a level's.
+    #[error(
+        "{} is there already: another program's map, and the level's has the same name; end that program, or remove the file",
+        pin.display()
+    )]
+    Pinned {
+        /// The file.
+        pin: PathBuf,
+    },
     /// An XDP program of the owner's that no undo takes away.
     #[error(
         "{port} still has an XDP program when `undo` of {} has run, and the cost of the generator is measured without any; \
@@ -405,9 +414,10 @@ impl LabError {
     #[must_use]
     pub fn is_an_answer_of_hosts(&self) -> bool {
         match self {
-            Self::NotRouted { .. } | Self::Traffic(_) | Self::NotRestored { .. } => true,
-            Self::Ssh { .. } => false,
-            _ => self.host().is_some(),
+            Self::NotRouted { .. } | Self::Traffic(_) => true,
+            // Where it failed for the connection, another one may do.
+            Self::Ssh { .. } | Self::NotRestored { .. } => false,
+            _ => !self.is_of_a_connection() && self.host().is_some(),
         }
     }
 

@@ -212,6 +212,10 @@ impl Change {
                         Levels::FilesOr(own) => own,
                         _ => &[],
                     };
+                    if let Some((none, _)) = own.split_first().filter(|_| word == NONE) {
+                        sides.push(Side::of_word(mechanism, none));
+                        continue;
+                    }
                     if own.contains(&word.as_str()) {
                         sides.push(Side::of_word(mechanism, word));
                         continue;

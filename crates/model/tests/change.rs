@@ -122,6 +122,7 @@ fn every_mechanism_of_a_lab_of_this_machine_is_written_and_read() {
         ("xdp", ["off", "fib"]),
         ("xdp", ["build/v1.o", "build/v2.o"]),
         ("xdp", ["fib", "v1.o"]),
+        ("xdp", ["none", "v1.o"]),
         ("routes", ["2", "1000"]),
         ("sysfs", ["threaded=0", "threaded=1"]),
     ] {

@@ -9,7 +9,7 @@ use crate::SysError;
 // Commands and kinds of maps of `linux/bpf.h`.
 const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
-const PER_CPU: [u32; 3] = [5, 6, 10];
+const PER_CPU: [u32; 4] = [5, 6, 10, 21];
 
 /// `struct bpf_map_info`, as far as it is read.
 #[repr(C)]

@@ -32,8 +32,8 @@ pub enum TrafficError {
     },
     /// The kernel's verifier refused a program.
     #[error(
-        "the kernel's verifier refuses program {program}; its last lines:\n{}",
-        verdict(log)
+        "the kernel's verifier refuses program {program}{}",
+        verdict(log).unwrap_or_else(|| format!(" and does not say why: {source}"))
     )]
     Verifier {
         /// The program's function.
@@ -276,7 +276,7 @@ impl TrafficError {
 }
 
 /// The last lines of what a verifier said, without its statistics.
-fn verdict(log: &str) -> String {
+fn verdict(log: &str) -> Option<String> {
     const LINES: usize = 5;
     const STATISTICS: [&str; 3] = ["verification time ", "stack depth ", "processed "];
     let lines = log.lines().map(str::trim_end);
@@ -287,7 +287,7 @@ fn verdict(log: &str) -> String {
     let lines: Vec<&str> = lines.filter(is_said).collect();
     let last = &lines[lines.len().saturating_sub(LINES)..];
     let last: Vec<String> = last.iter().map(|line| format!("    {line}")).collect();
-    last.join("\n")
+    (!last.is_empty()).then(|| format!("; its last lines:\n{}", last.join("\n")))
 }
 
 fn counters_remedy(source: &io::Error) -> &'static str {

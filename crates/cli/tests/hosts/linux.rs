@@ -407,8 +407,7 @@ fn a_cable_that_comes_out_invalidates_the_trial_and_a_port_that_is_set_down_ends
     plug(Host::Dut, "down");
     let output = finish(child);
     assert_eq!(output.status.code(), Some(3), "{}", text(&output));
-    let told =
-        "its port eth2 is down: something has set it down since the block was begun; set it up";
+    let told = "its port eth2 went down during the block; set it up (`ip link set dev eth2 up`";
     assert!(text(&output).contains(told), "{}", text(&output));
 }
 

@@ -456,9 +456,11 @@ impl Dut {
                 .system
                 .link(answers.needed(&question(&*self.system, &port))?);
             if !link.is_up {
+                // A host that has booted by itself says so, and the block is measured again.
+                self.facts()?;
                 return Err(self.host.connection.wrong(format!(
-                    "its port {port} is down: something has set it down since the block was begun; set it up, and start \
-                     the run again"
+                    "its port {port} went down during the block; set it up (`ip link set dev {port} up`, on FreeBSD \
+                     `ifconfig {port} up`), and start the run again"
                 )));
             }
             links.insert(port, link);

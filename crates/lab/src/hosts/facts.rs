@@ -1,7 +1,7 @@
 //! What is so on a DUT: everything that may change how it forwards, by name, so that variants can be proved to
 //! differ in nothing but what is varied.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -56,9 +56,9 @@ pub(super) fn described(differing: &BTreeMap<String, (String, String)>) -> Strin
         let is_listed = [then, now].iter().any(|value| value.lines().count() != 1);
         if is_listed {
             for (word, from, other) in [("gone", then, now), ("new", now, then)] {
-                let of_one = from
-                    .lines()
-                    .filter(|line| !other.lines().any(|it| it == *line));
+                // A routing table may have a million lines.
+                let other: HashSet<&str> = other.lines().collect();
+                let of_one = from.lines().filter(|line| !other.contains(line));
                 lines.extend(of_one.map(|line| {
                     let [line, _] = shown(line, "");
                     format!("{word}: {name} {line}")

@@ -252,7 +252,8 @@ impl<'a> Measurement<'a> {
             .map(|(reason, frames)| format!("{reason}: {frames}"));
         let reasons = reasons.collect();
         let advice = match seen.forwarded_frames {
-            0 => crossed_cables(self.link, self.resolved, family)?,
+            // Where it cannot be found out, what failed says more.
+            0 => crossed_cables(self.link, self.resolved, family).unwrap_or(None),
             _ => None,
         };
         let failed = FailedProbe {

@@ -309,7 +309,11 @@ pub(crate) trait Loaded: Send {
 
 /// The programs that this process has loaded, one for a hook.
 #[derive(Default)]
-pub(crate) struct Programs(BTreeMap<Hook, (Program, Box<dyn Loaded>)>);
+pub(crate) struct Programs {
+    loaded: BTreeMap<Hook, (Program, Box<dyn Loaded>)>,
+    /// Frames that programs had dropped whose place another one has taken.
+    dropped: Drops,
+}
 
 impl Programs {
     /// A program in the kernel, in the place of another one of its hook, and on no interface. One that may keep a state is
@@ -319,13 +323,14 @@ impl Programs {
     /// Without the privilege, and where the kernel does not take it.
     pub(crate) fn load(&mut self, program: &Program) -> Result<&mut dyn Loaded, LabError> {
         let hook = program.hook();
-        let held = match self.0.entry(hook) {
+        let held = match self.loaded.entry(hook) {
             Entry::Vacant(none) => none.insert((program.clone(), load(program)?)),
             Entry::Occupied(held) => {
                 let held = held.into_mut();
                 if held.0 != *program || program.keeps_state() {
                     let loaded = load(program)?;
                     held.1.detach()?;
+                    add(&mut self.dropped, held.1.drops()?);
                     *held = (program.clone(), loaded);
                 }
                 held
@@ -336,7 +341,7 @@ impl Programs {
 
     /// That of a hook; none where none was loaded.
     pub(crate) fn of(&mut self, hook: Hook) -> Option<&mut dyn Loaded> {
-        let (_, loaded) = self.0.get_mut(&hook)?;
+        let (_, loaded) = self.loaded.get_mut(&hook)?;
         Some(&mut **loaded)
     }
 
@@ -345,11 +350,17 @@ impl Programs {
     /// # Errors
     /// Where the kernel does not say.
     pub(crate) fn drops(&self) -> Result<Drops, LabError> {
-        let mut drops = Drops::new();
-        for (_, loaded) in self.0.values() {
-            drops.extend(loaded.drops()?);
+        let mut drops = self.dropped.clone();
+        for (_, loaded) in self.loaded.values() {
+            add(&mut drops, loaded.drops()?);
         }
         Ok(drops)
+    }
+}
+
+fn add(drops: &mut Drops, others: Drops) {
+    for (reason, frames) in others {
+        *drops.entry(reason).or_default() += frames;
     }
 }
 

@@ -135,11 +135,10 @@ impl Dut {
     /// Whether doing this attaches or detaches an XDP program, or may: then no frame may be under way meanwhile.
     pub(super) fn may_change_program(&self, actions: &[Action]) -> bool {
         actions.iter().any(|action| match action {
-            Action::Attach(Attachment {
-                hook: Hook::Xdp,
-                program,
-                ..
-            }) => self.standing.attached.get(&Hook::Xdp) != program.as_ref(),
+            // One of the owner's is attached anew even where it stands.
+            Action::Attach(attachment) if attachment.hook == Hook::Xdp => {
+                !attachment.is_done(self.standing.attached.get(&Hook::Xdp))
+            }
             Action::Own { factor, level, .. } => !self.standing.has_set(factor, level),
             _ => false,
         })
@@ -537,10 +536,17 @@ impl InProcess<'_> {
     }
 
     /// Maps that are pinned outlive this process.
+    ///
+    /// # Errors
+    /// `Pinned` where another program's map is pinned so, which stays.
     fn announce_pins(&mut self, journal: &mut Journal, program: &Program) -> Result<(), LabError> {
         let pins = program.object().into_iter().flat_map(OwnObject::pins);
         for pin in pins {
-            if self.standing.pins.insert(pin.clone()) {
+            if !self.standing.pins.contains(&pin) {
+                if Path::new(&pin).exists() {
+                    return Err(LabError::Pinned { pin: pin.into() });
+                }
+                self.standing.pins.insert(pin.clone());
                 let undo = Undo::Run {
                     namespace: self.topology.dut().name().to_owned(),
                     arguments: owned(&["rm", "-f", &pin]),

@@ -133,10 +133,7 @@ fn a_map_is_pinned_while_its_program_is_attached_and_holds_only_that_slice() {
     let counts = ebpf_program(test_object("xdp_pinned.bpf.o"), None);
     let resolved = experiment(
         &FAMILY,
-        xdp([
-            ("none", XdpProgram::Off),
-            ("counts", native(counts.clone())),
-        ]),
+        xdp([("none", XdpProgram::Off), ("counts", native(counts))]),
         &["none", "counts"],
     );
     let mut seen = Vec::new();
@@ -161,6 +158,15 @@ fn a_map_is_pinned_while_its_program_is_attached_and_holds_only_that_slice() {
             .starts_with(&format!("fwdlab-{}-", std::process::id()))
     });
     assert_eq!(aside.count(), 0);
+
+    // What is another's is refused, and stays.
+    fs::create_dir(PIN).unwrap();
+    let refused = measure(&resolved, &mut |_| ());
+    let stays = Path::new(PIN).exists();
+    fs::remove_dir(PIN).unwrap();
+    let refused = refused.unwrap_err();
+    assert!(matches!(refused, LabError::Pinned { .. }), "{refused}");
+    assert!(stays);
 }
 
 #[test]

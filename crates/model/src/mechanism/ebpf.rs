@@ -108,7 +108,7 @@ fn global(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Gl
         DeValue::Boolean(is_set) => Some(GlobalValue::Boolean(*is_set)),
         DeValue::Integer(_) => number(reading, value).map(GlobalValue::Integer),
         DeValue::Array(_) => {
-            let items = reading.list(value, what)?.iter();
+            let items = filled(reading, value, what)?.iter();
             let numbers: Option<Vec<i64>> = items.map(|item| number(reading, item)).collect();
             numbers.map(GlobalValue::Array)
         }
@@ -120,8 +120,22 @@ fn global(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Gl
     }
 }
 
+/// The values of a list that has any.
+fn filled<'t>(
+    reading: &mut Reading<'_>,
+    value: &'t Value<'t>,
+    what: &str,
+) -> Option<&'t [Value<'t>]> {
+    let items = reading.list(value, what)?;
+    if items.is_empty() {
+        reading.error(value.span(), format!("{what} is empty"));
+        return None;
+    }
+    Some(items)
+}
+
 fn functions(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Vec<String>> {
-    let items = reading.list(value, what)?.iter();
+    let items = filled(reading, value, what)?.iter();
     let names = items.map(|item| Some(reading.line(item, what)?.into_inner()));
     names.collect()
 }

@@ -109,7 +109,7 @@ pub(crate) enum Levels {
     SwitchOf(&'static str),
     /// A file or a folder for each level.
     Files,
-    /// One of these words of the mechanism for each level, or a file.
+    /// One of these words of the mechanism for each level, the first of which is none, or a file.
     FilesOr(&'static [&'static str]),
     /// A word of the mechanism for each level.
     Words,

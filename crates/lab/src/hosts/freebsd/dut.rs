@@ -41,7 +41,8 @@ use crate::profiler::ProfileSlice;
 const LINK_STATE: &str = ": link state changed to ";
 
 /// Shows the port `$0`, and what the kernel noted of its link.
-const LINK: &str = "ifconfig \"$0\" && { dmesg | grep \"^$0: link state changed to \" || :; }";
+const LINK: &str =
+    "ifconfig \"$0\" && { dmesg | grep -E \"^(\\[[0-9.]+\\] )?$0: link state changed to \" || :; }";
 
 /// A FreeBSD DUT on its host.
 struct FreebsdDut {

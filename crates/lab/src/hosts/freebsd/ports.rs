@@ -144,7 +144,8 @@ impl Ports<'_> {
             let there = answers.needed(&neighbours_of(family))?;
             let is_lost = |it: &ListedNeighbour<'_>| {
                 let mut own = before.addresses.iter().filter_map(|own| own.parse().ok());
-                let is_own = own.any(|own| it.is_of(own));
+                // `arp` lists all ports with their own addresses.
+                let is_own = it.interface != name || own.any(|own| it.is_of(own));
                 !is_own && is_lost_with(it, neighbour, address, has_address)
             };
             if let Some(lost) = static_neighbours(there).iter().find(|it| is_lost(it)) {

@@ -82,7 +82,7 @@ impl Contents {
     /// What is wrong, with the entry's number from 1.
     pub(super) fn read(text: &str, sizes: Sizes, interfaces: [&str; 2]) -> Result<Self, String> {
         let entries: Value = serde_json::from_str(text).map_err(|error| {
-            format!("it is no JSON ({error}); write it as `bpftool --json map dump` does")
+            format!("it is not valid JSON: {error}; write it as `bpftool --json map dump` does")
         })?;
         let Value::Array(entries) = entries else {
             return Err(
@@ -91,16 +91,28 @@ impl Contents {
         };
         let most = ENTRIES_MAX.min(sizes.entries);
         if entries.len() > most {
-            let why = if most == ENTRIES_MAX {
-                "more than are filled in"
+            let most = if most == ENTRIES_MAX {
+                format!("fwdlab fills in at most {most}")
             } else {
-                "and the map has room for"
+                format!("the map has room for {most}")
             };
-            return Err(format!("it has {} entries, {why} {most}", entries.len()));
+            return Err(format!("it has {} entries, and {most}", entries.len()));
         }
         let mut read = Vec::with_capacity(entries.len());
         let mut keys = BTreeSet::new();
         for (number, entry) in (1..).zip(&entries) {
+            // An index of a device map that has no device.
+            if entry
+                .get("value")
+                .is_some_and(|value| value.get("error").is_some())
+            {
+                continue;
+            }
+            if entry.get("values").is_some() {
+                return Err(format!(
+                    "entry {number} has `values` by CPU; give one `value`, which every CPU gets"
+                ));
+            }
             let part = |name: &str, size: usize| {
                 let value = entry.get(name).ok_or_else(|| "it is missing".to_owned());
                 value
@@ -134,9 +146,9 @@ fn part(
             bytes.collect::<Result<_, _>>().map(Part::Bytes)
         }
         Value::Number(number) => {
-            let number = number
-                .as_i64()
-                .ok_or_else(|| format!("{number} is no whole number of 64 bits"))?;
+            let number = number.as_i64().ok_or_else(|| {
+                format!("{number} is no whole number of 63 bits; give a list of bytes")
+            })?;
             super::integer(number, size).map(Part::Bytes)
         }
         Value::String(name) if name == "{dut-in}" || name == "{dut-out}" => {
@@ -214,7 +226,11 @@ mod tests {
     #[test]
     fn what_is_no_entry_is_named() {
         for (text, expected) in [
-            ("", "it is no JSON"),
+            ("", "it is not valid JSON"),
+            (
+                r#"[{"key":1,"values":[{"cpu":0,"value":[0]}]}]"#,
+                "entry 1 has `values` by CPU",
+            ),
             ("{}", "it is no list of entries"),
             ("[1]", "entry 1, `key`: it is missing"),
             (r#"[{"key":1}]"#, "entry 1, `value`: it is missing"),

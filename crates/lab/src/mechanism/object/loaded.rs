@@ -21,6 +21,8 @@ pub(in crate::mechanism) struct LoadedObject {
     of: OwnObject,
     /// The files by which its maps are pinned.
     pins: Vec<PathBuf>,
+    /// The kernel's numbers of the pinned maps.
+    ids: Vec<u32>,
     is_filled: bool,
 }
 
@@ -57,6 +59,7 @@ impl LoadedObject {
         let mut loaded = Self {
             of: of.clone(),
             pins: Vec::new(),
+            ids: Vec::new(),
             is_filled: false,
         };
         loaded.link_tail_calls(&mut ebpf)?;
@@ -109,7 +112,7 @@ impl LoadedObject {
                 let number = |interface: &str| fwdlab_sys::interface_index(interface);
                 let (key, mut value) = (key.bytes(number)?, value.bytes(number)?);
                 // The loader makes room for a program in the values of device maps and CPU maps.
-                value.resize(entries.value_size(), 0);
+                value.resize(entries.value_size().max(value.len()), 0);
                 entries.write(&key, &value)?;
             }
         }
@@ -125,6 +128,8 @@ impl LoadedObject {
                 return Err(failed(io::Error::other(other).into()));
             }
             map.pin(&path).map_err(|error| failed(error.into()))?;
+            let pinned = MapData::from_pin(&path).map_err(|error| failed(error.into()))?;
+            self.ids.extend(id(&pinned));
             self.pins.push(path);
         }
         self.is_filled = true;
@@ -137,6 +142,12 @@ impl LoadedObject {
     /// What the kernel refuses.
     pub(in crate::mechanism) fn unpin(&mut self) -> Result<(), TrafficError> {
         for path in self.pins.drain(..) {
+            // Another process may have put its own there meanwhile.
+            let is_own = MapData::from_pin(&path)
+                .is_ok_and(|pinned| id(&pinned).is_some_and(|id| self.ids.contains(&id)));
+            if !is_own {
+                continue;
+            }
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(refused(format!("removing {}", path.display()), error));
@@ -153,6 +164,11 @@ impl Drop for LoadedObject {
         // What stays is in the journal.
         let _ = self.unpin();
     }
+}
+
+/// The kernel's number of a map.
+fn id(map: &MapData) -> Option<u32> {
+    map.info().ok().map(|info| info.id())
 }
 
 /// Has the kernel take a program.
@@ -214,8 +230,7 @@ impl PinsAside {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = PathBuf::from(format!("{PINS}/fwdlab-{}-{number}", process::id()));
         let aside = Self(path);
-        // Of a process that was killed, and had the same number.
-        aside.remove();
+        remove_abandoned();
         fs::create_dir(&aside.0).map_err(|error| {
             let why = format!(
                 "{}: {error}; its maps are pinned by name, for which a BPF file system is mounted at {PINS}",
@@ -232,6 +247,24 @@ impl PinsAside {
                 let _ = fs::remove_file(pin.path());
             }
             let _ = fs::remove_dir(&self.0);
+        }
+    }
+}
+
+/// Removes the folders of processes that were killed meanwhile.
+fn remove_abandoned() {
+    let Ok(entries) = fs::read_dir(PINS) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| {
+            let (process, _) = name.strip_prefix("fwdlab-")?.split_once('-')?;
+            process.parse::<u32>().ok()
+        });
+        let is_gone = |process| !PathBuf::from(format!("/proc/{process}")).exists();
+        if process.is_some_and(is_gone) {
+            PinsAside(entry.path()).remove();
         }
     }
 }

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use aya_obj::ProgramSection;
 use aya_obj::maps::{Map, PinningType};
+use aya_obj::programs::XdpAttachType;
 use fwdlab_model::{EbpfProgram, GlobalValue, Upload};
 use fwdlab_sys::Input;
 use object::read::elf::ElfFile64;
@@ -45,7 +46,14 @@ pub(super) enum Kind {
 impl Kind {
     const fn is_of(self, section: &ProgramSection) -> bool {
         match self {
-            Self::Xdp => matches!(section, ProgramSection::Xdp { .. }),
+            // Those of device maps and CPU maps are attached to no interface.
+            Self::Xdp => matches!(
+                section,
+                ProgramSection::Xdp {
+                    attach_type: XdpAttachType::Interface,
+                    ..
+                }
+            ),
             Self::Tc => matches!(section, ProgramSection::SchedClassifier),
         }
     }
@@ -191,11 +199,17 @@ impl Shape {
                  programs in SEC(\"xdp\"), SEC(\"xdp.frags\") or SEC(\"tc\"); what cannot be loaded so, a `command` may load"
             )
         })?;
+        let maps: BTreeMap<String, Map> = object.maps.into_iter().collect();
         let is_pinned = |map: &Map| !matches!(map.pinning(), PinningType::None);
-        let maps = object.maps.into_iter();
-        let maps: BTreeMap<String, Map> = maps.collect();
         let pinned = maps.iter().filter(|(_, map)| is_pinned(map));
-        let pinned = pinned.map(|(name, _)| name.clone()).collect();
+        let pinned: BTreeSet<String> = pinned.map(|(name, _)| name.clone()).collect();
+        // It becomes the name of a file, which is removed again.
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        if let Some(name) = pinned.iter().find(|name| !name.bytes().all(is_name)) {
+            return Err(format!(
+                "its pinned map {name:?} has no name of C; give it one"
+            ));
+        }
         let programs = object.programs.into_iter();
         Ok(Self {
             programs: programs
@@ -308,8 +322,10 @@ impl Shape {
                 "it has {size} bytes, and a truth value has 1"
             ))),
             GlobalValue::Integer(number) => integer(*number, size).map_err(refused),
-            GlobalValue::Array(numbers) if size.is_multiple_of(numbers.len().max(1)) => {
-                let each = size / numbers.len().max(1);
+            GlobalValue::Array(numbers)
+                if !numbers.is_empty() && size.is_multiple_of(numbers.len()) =>
+            {
+                let each = size / numbers.len();
                 let numbers = numbers.iter().map(|number| integer(*number, each));
                 let bytes: Result<Vec<_>, _> = numbers.collect();
                 bytes.map(|bytes| bytes.concat()).map_err(refused)
@@ -325,7 +341,9 @@ impl Shape {
 /// A number as it lies in memory, signed or not.
 fn integer(number: i64, size: usize) -> Result<Vec<u8>, String> {
     if ![1, 2, 4, 8].contains(&size) {
-        return Err(format!("{size} bytes hold no number"));
+        return Err(format!(
+            "an integer has 1, 2, 4 or 8 bytes, and this has {size}"
+        ));
     }
     let bits = size * 8;
     let fits = bits == 64 || (number < 1 << bits && number >= -(1 << (bits - 1)));
@@ -333,4 +351,147 @@ fn integer(number: i64, size: usize) -> Result<Vec<u8>, String> {
         return Err(format!("{number} does not fit into its {size} bytes"));
     }
     Ok(number.to_le_bytes()[..size].to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROUTER: &[u8] = include_bytes!("../../../../testkit/bpf/xdp_router.bpf.o");
+
+    fn router() -> Shape {
+        Shape::of(ROUTER).unwrap()
+    }
+
+    #[test]
+    fn a_program_is_chosen_by_its_name_and_kind() {
+        let chosen = |kind, asked| router().chosen(kind, asked);
+        assert_eq!(chosen(Kind::Xdp, Some("plain")).unwrap(), "plain");
+        // In a section with frags.
+        assert_eq!(chosen(Kind::Xdp, Some("by_port")).unwrap(), "by_port");
+        for (kind, asked, expected) in [
+            (
+                Kind::Xdp,
+                None,
+                "it has several XDP programs (by_port, first_stage, ",
+            ),
+            (
+                Kind::Xdp,
+                Some("none"),
+                "it has no XDP program \"none\"; it has: by_port, ",
+            ),
+            (
+                Kind::Tc,
+                None,
+                "it has no tc program, only by_port, first_stage, ",
+            ),
+        ] {
+            let error = chosen(kind, asked).unwrap_err();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn variables_get_values_of_their_size() {
+        let global = |name: &str, value| router().global(ROUTER, name, &value);
+        assert_eq!(
+            global("lookups", GlobalValue::Integer(258)).unwrap(),
+            [2, 1, 0, 0]
+        );
+        let expected = global("expected", GlobalValue::Array(vec![1, -1])).unwrap();
+        assert_eq!(expected, [[1, 0, 0, 0, 0, 0, 0, 0], [255; 8]].concat());
+        for (name, value, expected) in [
+            (
+                "lookups",
+                GlobalValue::Boolean(true),
+                "it has 4 bytes, and a truth value has 1",
+            ),
+            (
+                "lookups",
+                GlobalValue::Integer(1 << 32),
+                "4294967296 does not fit into its 4 bytes",
+            ),
+            (
+                "lookups",
+                GlobalValue::Array(vec![1, 2, 3]),
+                "it has 4 bytes, which are no 3 numbers of one size",
+            ),
+            (
+                "lookups",
+                GlobalValue::Array(vec![]),
+                "which are no 0 numbers",
+            ),
+            (
+                "lookup",
+                GlobalValue::Integer(1),
+                "it has no global variable \"lookup\"",
+            ),
+            (
+                "table",
+                GlobalValue::Integer(1),
+                "it has no global variable \"table\"",
+            ),
+            (
+                "plain",
+                GlobalValue::Integer(1),
+                "it has no global variable \"plain\"",
+            ),
+        ] {
+            let error = global(name, value).unwrap_err();
+            assert!(error.contains(expected), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn maps_are_filled_that_take_entries() {
+        let sizes = router().fillable("table").unwrap();
+        assert_eq!((sizes.key, sizes.value, sizes.entries), (4, 8, 10_000));
+        let missing = router().fillable("tables").unwrap_err();
+        assert_eq!(
+            missing,
+            "it has no map \"tables\"; it has: frames, ports, stages, table"
+        );
+        assert!(
+            router()
+                .fillable("stages")
+                .unwrap_err()
+                .contains("is of a kind")
+        );
+        let functions = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>()
+        };
+        let calls =
+            |array, names: &[&str]| router().tail_calls(Kind::Xdp, array, &functions(names));
+        calls("stages", &["plain", "plain"]).unwrap();
+        for (array, names, expected) in [
+            ("table", &["plain"][..], "map table is no program array"),
+            (
+                "stages",
+                &["plain"; 5],
+                "has room for 4 programs, not for 5",
+            ),
+            ("stages", &["none"], "it has no XDP program \"none\""),
+        ] {
+            let error = calls(array, names).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_pinned_map_is_no_path() {
+        let mut object = include_bytes!("../../../../testkit/bpf/xdp_pinned.bpf.o").to_vec();
+        assert_eq!(Shape::of(&object).unwrap().pinned.len(), 1);
+        let (name, path) = (b"fwdlab_test_frames", b"../../../tmp/frame");
+        while let Some(at) = object.windows(name.len()).position(|it| it == name) {
+            object[at..][..name.len()].copy_from_slice(path);
+        }
+        let error = Shape::of(&object).err().unwrap();
+        assert!(
+            error.contains("\"../../../tmp/frame\" has no name of C"),
+            "{error}"
+        );
+    }
 }
