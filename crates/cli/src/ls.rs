@@ -37,13 +37,16 @@ pub(crate) fn ls(arguments: &LsArguments) -> anyhow::Result<Code> {
     } else if results.is_empty() {
         tell("no results; other folders or filters may have some");
     }
-    let text = if arguments.csv {
-        catalogue::csv(&Table::of_results(&results, &problems))?
+    if arguments.csv {
+        output::data(&catalogue::csv(&Table::of_results(&results, &problems))?)?;
     } else if arguments.json {
-        catalogue::json(&Table::of_results(&results, &problems))?
+        output::data(&catalogue::json(&Table::of_results(&results, &problems))?)?;
     } else {
-        render::listing(&results, &problems, catalogue::line_columns())
-    };
-    output::print(&text)?;
+        output::print(&render::listing(
+            &results,
+            &problems,
+            catalogue::line_columns(),
+        ))?;
+    }
     catalogue::code(&catalogue, &problems)
 }

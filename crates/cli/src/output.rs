@@ -16,6 +16,14 @@ pub(crate) fn print(text: &str) -> anyhow::Result<Code> {
     unless_nobody_reads(write(text).map(|()| DONE))
 }
 
+/// Prints what programs read. Where they do, it stays as it is.
+pub(crate) fn data(text: &str) -> anyhow::Result<Code> {
+    if stdout_is_terminal() {
+        return print(text);
+    }
+    unless_nobody_reads(write_out(text).map(|()| DONE))
+}
+
 /// Prints a line to standard output; whether anybody still reads there.
 pub(crate) fn line(text: &str) -> anyhow::Result<bool> {
     match write(&format!("{text}\n")) {
@@ -26,7 +34,10 @@ pub(crate) fn line(text: &str) -> anyhow::Result<bool> {
 
 /// Names in it may be of files and hosts of others, and must not act on the terminal.
 fn write(text: &str) -> io::Result<()> {
-    let text = inert(text, stdout_takes_colour());
+    write_out(&inert(text, stdout_takes_colour()))
+}
+
+fn write_out(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()

@@ -79,13 +79,13 @@ pub(crate) fn query(arguments: &QueryArguments) -> anyhow::Result<Code> {
     if table.rows.is_empty() && arguments.sql.is_none() {
         tell("no rates; other folders or filters may have some");
     }
-    output::print(&if arguments.csv {
-        catalogue::csv(&table)?
+    if arguments.csv {
+        output::data(&catalogue::csv(&table)?)?;
     } else if arguments.json {
-        catalogue::json(&table)?
+        output::data(&catalogue::json(&table)?)?;
     } else {
-        text
-    })?;
+        output::print(&text)?;
+    }
     catalogue::code(&catalogue, &problems)
 }
 
