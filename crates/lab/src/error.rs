@@ -416,8 +416,8 @@ impl LabError {
         match self {
             Self::NotRouted { .. } | Self::Traffic(_) => true,
             // Where it failed for the connection, another one may do.
-            Self::Ssh { .. } | Self::NotRestored { .. } => false,
-            _ => !self.is_of_a_connection() && self.host().is_some(),
+            Self::Ssh { .. } | Self::NotRestored { .. } | Self::Rebooted { .. } => false,
+            _ => self.host().is_some(),
         }
     }
 
