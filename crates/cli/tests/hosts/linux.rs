@@ -348,7 +348,8 @@ fn what_linux_would_drop_of_its_owners_is_refused_before_anything_is_changed() {
         inside(set);
         let state = || {
             inside(
-                "ip -o address | sed 's/ tentative//'; ip neigh show nud permanent; ip neigh show proxy; ip route; \
+                // Those that come by themselves come late.
+                "ip -o address | grep -v ' fe80::'; ip neigh show nud permanent; ip neigh show proxy; ip route; \
                  cat /sys/class/net/eth?/flags",
             )
         };
