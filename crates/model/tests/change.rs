@@ -127,7 +127,9 @@ fn every_mechanism_of_a_lab_of_this_machine_is_written_and_read() {
         ("sysfs", ["threaded=0", "threaded=1"]),
     ] {
         let change = of_words(mechanism, &words).unwrap();
-        let resolved = written(change, NETNS, &conditions(), &[]);
+        let objects = words.iter().filter(|word| word.ends_with(".o"));
+        let objects: Vec<&str> = objects.copied().collect();
+        let resolved = written(change, NETNS, &conditions(), &objects);
         assert_eq!(resolved.variants.len(), 3, "{mechanism}, with the control");
     }
     let resolved = written(
