@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fwdlab_model::{AddressFamily, Plan, PlannedBlock, TrialRecord, VariantName};
+use fwdlab_model::{Plan, PlannedBlock, Stratum, TrialRecord, VariantName};
 
 /// The block of that number.
 pub(crate) fn planned(plan: &Plan, number: u32) -> Result<&PlannedBlock, String> {
@@ -12,28 +12,31 @@ pub(crate) fn planned(plan: &Plan, number: u32) -> Result<&PlannedBlock, String>
         .ok_or_else(|| format!("the plan has no block {number}"))
 }
 
-/// Every variant of every family has exactly one trial.
+/// Every variant of every stratum has exactly one trial.
 pub(crate) fn check_trials(planned: &PlannedBlock, trials: &[TrialRecord]) -> Result<(), String> {
-    let asked: BTreeSet<(AddressFamily, &VariantName)> = planned
-        .families
+    let asked: BTreeSet<(Stratum, &VariantName)> = planned
+        .strata
         .iter()
-        .flat_map(|order| order.variants().map(|variant| (order.family, variant)))
+        .flat_map(|order| order.variants().map(|variant| (order.stratum, variant)))
         .collect();
     let mut seen = BTreeSet::new();
     for trial in trials {
-        let key = (trial.family, &trial.variant);
+        let key = (trial.stratum, &trial.variant);
         if !asked.contains(&key) {
             return Err(format!(
                 "{} {} is not in the plan",
-                trial.variant, trial.family
+                trial.variant, trial.stratum
             ));
         }
         if !seen.insert(key) {
-            return Err(format!("{} {} has two trials", trial.variant, trial.family));
+            return Err(format!(
+                "{} {} has two trials",
+                trial.variant, trial.stratum
+            ));
         }
     }
     match asked.difference(&seen).next() {
-        Some((family, variant)) => Err(format!("{variant} {family} has no trial")),
+        Some((stratum, variant)) => Err(format!("{variant} {stratum} has no trial")),
         None => Ok(()),
     }
 }

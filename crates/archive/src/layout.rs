@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fwdlab_model::{AddressFamily, VariantName};
+use fwdlab_model::{Stratum, VariantName};
 
 pub(crate) const EXPERIMENT: &str = "experiment.toml";
 /// The experiment, resolved.
@@ -57,13 +57,13 @@ pub(crate) fn profile(
     block: u32,
     attempt: u32,
     variant: &VariantName,
-    family: AddressFamily,
+    stratum: Stratum,
 ) -> PathBuf {
     let attempt = match attempt {
         1 => String::new(),
         attempt => format!("{ATTEMPT}{attempt}"),
     };
-    let name = format!("{block}{attempt}.{variant}.{family}{FOLDED}");
+    let name = format!("{block}{attempt}.{variant}.{stratum}{FOLDED}");
     dir.join(PROFILES).join(name)
 }
 
@@ -127,8 +127,8 @@ pub fn name_in(dir: &Path, path: &Path) -> String {
         .to_string()
 }
 
-pub(crate) fn observations(dir: &Path, variant: &VariantName, family: AddressFamily) -> PathBuf {
-    dir.join(format!("{variant}.{family}{OBSERVATIONS}"))
+pub(crate) fn observations(dir: &Path, variant: &VariantName, stratum: Stratum) -> PathBuf {
+    dir.join(format!("{variant}.{stratum}{OBSERVATIONS}"))
 }
 
 #[cfg(test)]
@@ -143,7 +143,7 @@ mod tests {
             for attempt in [1, 2, 11] {
                 for path in [
                     slices(dir, 3, attempt),
-                    profile(dir, 3, attempt, &variant, AddressFamily::Inet6),
+                    profile(dir, 3, attempt, &variant, Stratum::INET6),
                 ] {
                     let name = path.file_name().unwrap().to_str().unwrap();
                     let is_taken_for_another = variant.as_str() == "attempt-7.x" && attempt == 1;

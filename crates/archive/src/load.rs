@@ -81,7 +81,7 @@ pub struct Attempt {
     pub record: BlockRecord,
     /// Whether it stands for its block.
     pub fate: Fate,
-    /// One trial for every variant and family, in the order in which they were written.
+    /// One trial for every variant and stratum, in the order in which they were written.
     pub trials: Vec<TrialRecord>,
     /// Its slices, in the order in which they were written; some may be missing where the attempt
     /// is invalid.
@@ -95,7 +95,7 @@ impl Attempt {
     #[must_use]
     pub fn stacks(&self, trial: &TrialRecord) -> Option<&str> {
         let of_trial = |profile: &&ProfileStacks| {
-            (&profile.variant, profile.family) == (&trial.variant, trial.family)
+            (&profile.variant, profile.stratum) == (&trial.variant, trial.stratum)
         };
         let profile = self.profiles.iter().find(of_trial)?;
         Some(&profile.folded)
@@ -134,7 +134,7 @@ impl Loaded {
     /// asked for.
     #[must_use]
     pub fn regime(&self) -> LoadRegime {
-        let asked = self.resolved.traffic.load.regime();
+        let asked = self.resolved.regime();
         let settled = self
             .sessions
             .first()
@@ -311,12 +311,12 @@ fn read_profiles(dir: &Path, trials: &[TrialRecord]) -> Result<Vec<ProfileStacks
             trial.block,
             trial.attempt,
             &trial.variant,
-            trial.family,
+            trial.stratum,
         );
         if path.exists() {
             profiles.push(ProfileStacks {
                 variant: trial.variant.clone(),
-                family: trial.family,
+                stratum: trial.stratum,
                 folded: read_text(dir, &path)?,
             });
         }

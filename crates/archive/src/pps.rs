@@ -1,4 +1,4 @@
-//! `<variant>.<family>.pps`: one observation a line, as ministat and the archives' tools read it.
+//! `<variant>.<stratum>.pps`: one observation a line, as ministat and the archives' tools read it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub fn format_observations(observations_pps: impl Iterator<Item = f64>) -> Strin
 pub(crate) fn published_trials(run: &Loaded) -> BTreeMap<PathBuf, Vec<&TrialRecord>> {
     let mut files: BTreeMap<PathBuf, Vec<&TrialRecord>> = BTreeMap::new();
     for trial in run.accepted().iter().flat_map(|attempt| &attempt.trials) {
-        let path = layout::observations(&run.dir, &trial.variant, trial.family);
+        let path = layout::observations(&run.dir, &trial.variant, trial.stratum);
         files.entry(path).or_default().push(trial);
     }
     files

@@ -384,12 +384,12 @@ impl Results {
         }
         for ProfileStacks {
             variant,
-            family,
+            stratum,
             folded,
         } in profiles
         {
             let (block, attempt) = (block.block, block.attempt);
-            let path = layout::profile(self.dir(), block, attempt, variant, *family);
+            let path = layout::profile(self.dir(), block, attempt, variant, *stratum);
             write_atomically(&path, folded.as_bytes())?;
             files.push((path, folded.as_bytes()));
         }
@@ -1672,8 +1672,8 @@ mod tests {
             prop_assert_eq!(reread.warnings, []);
             prop_assert_eq!(reread.attempts.len(), SCRIPT.len());
             for variant in ["none", "nft", "xdp"].map(VariantName::from_label) {
-                let family = fwdlab_model::AddressFamily::Inet;
-                let file = |dir| read(layout::observations(dir, &variant, family));
+                let stratum = fwdlab_model::Stratum::INET;
+                let file = |dir| read(layout::observations(dir, &variant, stratum));
                 prop_assert_eq!(file(&dir), file(whole.dir()));
             }
         }

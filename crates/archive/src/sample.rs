@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use fwdlab_model::{
-    AccountSource, AddressFamily, BlockRecord, Comparison, Conservation, Contention, CpuSamples,
-    Design, DutReading, Environment, FamilyOrder, InvalidReason, Lab, LoadRegime, Placement, Plan,
-    PlannedBlock, ProfileFault, ProfileRecord, ProfileStacks, RateBasis, Resolved, SCHEMA_VERSION,
-    SessionRecord, SliceLoad, SliceRecord, TesterReading, Traffic, TrialRecord, Variant,
+    AccountSource, BlockRecord, Comparison, Conservation, Contention, CpuSamples, Design,
+    DutReading, Environment, InvalidReason, Lab, LoadRegime, Placement, Plan, PlannedBlock,
+    ProfileFault, ProfileRecord, ProfileStacks, RateBasis, Resolved, SCHEMA_VERSION, SessionRecord,
+    SliceLoad, SliceRecord, Stratum, StratumOrder, TesterReading, Traffic, TrialRecord, Variant,
     VariantName,
 };
 
@@ -51,7 +51,7 @@ pub fn resolved() -> Resolved {
             baseline: names[0].clone(),
             variants: names[1..].to_vec(),
         }],
-        traffic: Traffic::default(),
+        traffics: vec![Traffic::default()],
         design: Design {
             blocks: BLOCKS,
             rounds: 2,
@@ -76,8 +76,8 @@ pub fn plan() -> Plan {
         blocks: (1..=BLOCKS)
             .map(|number| PlannedBlock {
                 number,
-                families: vec![FamilyOrder {
-                    family: AddressFamily::Inet,
+                strata: vec![StratumOrder {
+                    stratum: Stratum::INET,
                     rounds: [variant_names(), reversed.clone()]
                         .map(|row| row.into_iter().map(Into::into).collect())
                         .into(),
@@ -169,7 +169,7 @@ fn profile() -> ProfileRecord {
 /// The plan has no such block.
 #[must_use]
 pub fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid: bool) -> Outcome {
-    let order = &plan.blocks[block as usize - 1].families[0];
+    let order = &plan.blocks[block as usize - 1].strata[0];
     let slices: Vec<SliceRecord> = (1_u32..)
         .zip(&order.rounds)
         .flat_map(|(round, row)| {
@@ -195,7 +195,7 @@ pub fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid: bool)
                         intended_pps: None,
                         taken_frames: 130_001,
                     }),
-                    ..SliceRecord::at(order.family, round, position, slice.variant.clone())
+                    ..SliceRecord::at(order.stratum, round, position, slice.variant.clone())
                 })
         })
         .collect();
@@ -208,7 +208,7 @@ pub fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid: bool)
             attempt,
             order: position,
             variant: variant.clone(),
-            family: order.family,
+            stratum: order.stratum,
             start: "2026-11-21T08:43:00Z".into(),
             measured_s: 0.2,
             tester: TesterReading {
@@ -248,12 +248,12 @@ pub fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid: bool)
         took_s: None,
         clock_step_s: None,
         switch_s: 0.003,
-        conservation: BTreeMap::from([(order.family, Conservation::default())]),
-        generator_cost_ns: BTreeMap::from([(order.family, 81.25)]),
+        conservation: BTreeMap::from([(order.stratum, Conservation::default())]),
+        generator_cost_ns: BTreeMap::from([(order.stratum, 81.25)]),
         undisturbed_loop_ns: 690.0,
         cpu_account: Some(AccountSource::Scheduler),
         cpu_speeds: Vec::new(),
-        rate_basis: BTreeMap::from([(order.family, RateBasis::Undisturbed)]),
+        rate_basis: BTreeMap::from([(order.stratum, RateBasis::Undisturbed)]),
         differing_facts: BTreeMap::new(),
         tester: None,
     };
@@ -261,7 +261,7 @@ pub fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid: bool)
         .iter()
         .map(|trial| ProfileStacks {
             variant: trial.variant.clone(),
-            family: trial.family,
+            stratum: trial.stratum,
             folded: STACKS.to_owned(),
         })
         .collect();

@@ -5,7 +5,7 @@ use std::iter;
 use std::path::Path;
 use std::str::FromStr;
 
-use fwdlab_model::{Contention, SliceLoad, SliceRecord};
+use fwdlab_model::{Contention, SliceLoad, SliceRecord, Stratum};
 use serde::Deserialize;
 use serde::de::IntoDeserializer as _;
 use serde::de::value::{Error as WordError, StrDeserializer};
@@ -18,7 +18,7 @@ type Column = (&'static str, fn(&SliceRecord) -> String);
 
 /// The columns as they are written. Numbers are as short as they can be while reading back as the same number.
 const COLUMNS: [Column; 20] = [
-    ("family", |slice| slice.family.to_string()),
+    ("family", |slice| slice.stratum.family.to_string()),
     ("round", |slice| slice.round.to_string()),
     ("position", |slice| slice.position.to_string()),
     ("variant", |slice| slice.variant.to_string()),
@@ -54,6 +54,9 @@ const COLUMNS: [Column; 20] = [
     }),
 ];
 
+/// The column behind those where the traffic of any slice has a name.
+const TRAFFIC: Column = ("traffic", |slice| known(slice.stratum.traffic));
+
 /// So many of the first columns are in every file; a file may lack the others, and have more that a later version knows.
 const COLUMNS_MIN: usize = 14;
 
@@ -69,10 +72,16 @@ fn known(value: Option<impl ToString>) -> String {
 #[must_use]
 pub fn format_slices(slices: &[SliceRecord]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    let rows = slices
-        .iter()
-        .map(|slice| COLUMNS.map(|(_, cell)| cell(slice)));
-    let header = COLUMNS.map(|(name, _)| name.to_owned());
+    let has_names = slices.iter().any(|slice| slice.stratum.traffic.is_some());
+    let columns: Vec<Column> = COLUMNS
+        .into_iter()
+        .chain(has_names.then_some(TRAFFIC))
+        .collect();
+    let rows = slices.iter().map(|slice| {
+        let cells = columns.iter().map(|(_, cell)| cell(slice));
+        cells.collect()
+    });
+    let header: Vec<String> = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
     for row in iter::once(header).chain(rows) {
         writer.write_record(row).expect("memory can be written");
     }
@@ -120,7 +129,10 @@ fn parse_row(
 ) -> Result<SliceRecord, String> {
     let row = Cells { columns, cells };
     Ok(SliceRecord {
-        family: row.word("family")?,
+        stratum: Stratum {
+            family: row.word("family")?,
+            traffic: row.any(&[TRAFFIC.0], || row.word(TRAFFIC.0))?,
+        },
         round: row.number("round")?,
         position: row.number("position")?,
         variant: row.word("variant")?,
@@ -226,7 +238,13 @@ mod tests {
     fn slice() -> impl Strategy<Value = SliceRecord> {
         let finite = || any::<f64>().prop_filter("finite", |number| number.is_finite());
         (
-            (any::<bool>(), any::<u32>(), any::<u32>(), ".{0,12}"),
+            (
+                any::<bool>(),
+                any::<u32>(),
+                any::<u32>(),
+                ".{0,12}",
+                prop::option::of("[a-z0-9][a-z0-9-]{0,23}"),
+            ),
             (finite(), finite(), any::<u64>(), any::<u64>()),
             (
                 finite(),
@@ -237,10 +255,12 @@ mod tests {
             (any::<u64>(), any::<u64>(), finite(), finite()),
         )
             .prop_map(|(place, counts, undisturbed, rest)| SliceRecord {
-                family: if place.0 {
-                    AddressFamily::Inet
-                } else {
-                    AddressFamily::Inet6
+                stratum: Stratum {
+                    family: match place.0 {
+                        true => AddressFamily::Inet,
+                        false => AddressFamily::Inet6,
+                    },
+                    traffic: place.4.map(|name| name.parse().unwrap()),
                 },
                 round: place.1,
                 position: place.2,

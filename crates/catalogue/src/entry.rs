@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fwdlab_archive::Loaded;
-use fwdlab_model::AddressFamily;
+use fwdlab_model::Stratum;
 use jiff::civil::DateTime;
 
 /// The results of one experiment under one label.
@@ -57,15 +57,15 @@ pub(crate) struct EntryVariant {
     pub(crate) is_control: bool,
     /// The level of every factor, by the factor's name.
     pub(crate) levels: BTreeMap<String, String>,
-    /// What was measured of it, a family after the other, each in order of time.
+    /// What was measured of it, a stratum after the other, each in order of time.
     pub(crate) observations: Vec<EntryObservation>,
 }
 
 /// What one block, or one run, says of a variant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct EntryObservation {
-    /// The address family; none where nothing says.
-    pub(crate) family: Option<AddressFamily>,
+    /// The stratum; none where nothing says.
+    pub(crate) stratum: Option<Stratum>,
     /// Number of the block or of the run.
     pub(crate) position: u32,
     /// The uninterrupted stretch that it belongs to.
@@ -91,7 +91,7 @@ impl Entry {
                 .flat_map(|attempt| &attempt.trials)
                 .filter(|trial| trial.variant == variant.name)
                 .map(|trial| EntryObservation {
-                    family: Some(trial.family),
+                    stratum: Some(trial.stratum),
                     position: trial.block,
                     session: Some(trial.session),
                     forwarding_rate_pps: trial.observation_pps,
@@ -99,7 +99,7 @@ impl Entry {
                         .then(|| trial.tester.offered_frames as f64 / trial.measured_s),
                 })
                 .collect();
-            observations.sort_by_key(|observation| (observation.family, observation.position));
+            observations.sort_by_key(|observation| (observation.stratum, observation.position));
             EntryVariant {
                 name: variant.name.to_string(),
                 label: variant.label.clone(),

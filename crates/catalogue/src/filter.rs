@@ -25,7 +25,7 @@ pub struct Filter {
     pub until: Option<Moment>,
     /// A variant, by its name in files or its label.
     pub variant: Option<String>,
-    /// The address family, whole.
+    /// The address family, or the stratum: `inet` is every traffic of that family, `inet-imix` one.
     pub family: Option<String>,
 }
 
@@ -118,7 +118,9 @@ impl Filter {
             }
             if let Some(family) = &self.family {
                 let parameter = conditions.parameter(family.clone());
-                conditions.and(&format!("family = {parameter}"));
+                conditions.and(&format!(
+                    "(family = {parameter} OR substr(family, 1, length({parameter}) + 1) = {parameter} || '-')"
+                ));
             }
         }
         conditions

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use fwdlab_model::VariantName;
 use fwdlab_model::imported::{ImportedResults, ImportedRun, ImportedVariant};
+use fwdlab_model::{Stratum, VariantName};
 use fwdlab_netbenches::{Uname, imported_observations, imported_start};
 use jiff::Timestamp;
 
@@ -123,7 +123,7 @@ fn entry_variant(
         observations: (1_u32..)
             .zip(observations)
             .map(|(position, one)| EntryObservation {
-                family: variant.family,
+                stratum: variant.family.map(Stratum::from),
                 position,
                 session: None,
                 forwarding_rate_pps: one.pps,

@@ -80,7 +80,7 @@ pub struct RateRow {
     pub variant_label: String,
     /// Whether it is the baseline a second time, as the A/A control.
     pub control: bool,
-    /// The address family.
+    /// The stratum: the address family, with the name of the traffic where it has one.
     pub family: String,
     /// How many observations there are; one or more.
     pub observations: usize,

@@ -30,7 +30,7 @@ pub struct Series {
     pub regime: Option<String>,
     /// The variant's name in files.
     pub variant: String,
-    /// The address family.
+    /// The stratum: the address family, with the name of the traffic where it has one.
     pub family: String,
     /// Its rates, in order; one or more.
     pub rates: Vec<RateRow>,

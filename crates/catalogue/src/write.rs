@@ -5,7 +5,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::time::SystemTime;
 
 use fwdlab_archive::Found;
-use fwdlab_model::AddressFamily;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
 
 use crate::Refreshed;
@@ -203,7 +202,9 @@ fn insert_entry(
         for observation in &variant.observations {
             observations.execute(params![
                 id,
-                observation.family.map_or("unknown", AddressFamily::as_str),
+                observation
+                    .stratum
+                    .map_or_else(|| "unknown".to_owned(), |stratum| stratum.to_string()),
                 observation.position,
                 observation.session,
                 observation.forwarding_rate_pps,

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fwdlab_archive::{Loaded, Observation, Results, is_imported};
-use fwdlab_model::{AddressFamily, VariantName};
+use fwdlab_model::{Stratum, VariantName};
 use fwdlab_report::{
     CompareReport, CompareSettings, Observations, ReportError, compare_blocks, compare_independent,
     compare_pairs, compare_sessions, render,
@@ -139,9 +139,9 @@ fn compared(arguments: &CompareArguments, threshold: Option<f64>) -> anyhow::Res
     }
     if design.is_none()
         && arguments.offered.is_empty()
-        && let Some((loaded, family, variants)) = of_one_run(sources)?
+        && let Some((loaded, stratum, variants)) = of_one_run(sources)?
     {
-        return Ok(compare_blocks(&loaded, family, &variants, settings)?);
+        return Ok(compare_blocks(&loaded, stratum, &variants, settings)?);
     }
     let sets = observations(arguments, sources)?;
     refuse_copies(&sets)?;
@@ -325,7 +325,7 @@ fn refuse_other_lines(
 #[expect(clippy::type_complexity, reason = "it is taken apart at once")]
 fn of_one_run(
     sources: &[PathBuf],
-) -> anyhow::Result<Option<(Loaded, AddressFamily, Vec<(VariantName, String)>)>> {
+) -> anyhow::Result<Option<(Loaded, Stratum, Vec<(VariantName, String)>)>> {
     let folder = |path: &Path| path.parent().map(|parent| parent.join("trials.jsonl"));
     let Some(records) = sources.first().and_then(|path| folder(path)) else {
         return Ok(None);
@@ -342,19 +342,20 @@ fn of_one_run(
         None => return Ok(None),
     };
     let loaded = Results::load(directory)?;
-    for &family in &loaded.resolved.traffic.families {
+    let strata: Vec<Stratum> = loaded.resolved.strata().collect();
+    for stratum in strata {
         let variants: Option<Vec<(VariantName, String)>> = sources
             .iter()
             .map(|path| {
                 let file = path.file_name()?.to_str()?;
-                let of_file = |name: &VariantName| format!("{name}.{family}.pps") == file;
+                let of_file = |name: &VariantName| format!("{name}.{stratum}.pps") == file;
                 let mut names = loaded.resolved.variants.iter().map(|variant| &variant.name);
                 let name = names.find(|name| of_file(name))?.clone();
                 Some((name, path.display().to_string()))
             })
             .collect();
         if let Some(variants) = variants {
-            return Ok(Some((loaded, family, variants)));
+            return Ok(Some((loaded, stratum, variants)));
         }
     }
     Ok(None)

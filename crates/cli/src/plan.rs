@@ -121,7 +121,7 @@ fn earlier_runs(
 ) -> anyhow::Result<Vec<Loaded>> {
     let is_alike = |other: &Resolved| {
         (&other.lab.name, other.lab.kind) == (&resolved.lab.name, resolved.lab.kind)
-            && other.traffic.load.regime() == resolved.traffic.load.regime()
+            && other.regime() == resolved.regime()
     };
     let mut runs = Results::earlier(results, is_alike, EARLIER_RUNS_MAX)?;
     let here = match asked {

@@ -17,7 +17,7 @@ use crate::screen::Screen;
 pub(crate) const FIRST_GUESS: Overheads = Overheads {
     set_up_s: 0.5,
     switch_s: 0.015,
-    family_s: 0.4,
+    stratum_s: 0.4,
 };
 
 /// What blocks take besides their slices, as the run's own have taken so far.

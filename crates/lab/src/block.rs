@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AccountSource, AddressFamily, BlockRecord, Conservation, Contention, CpuTimes, DutReading,
-    Load, LoadRegime, PlannedBlock, ProfileEvery, ProfileStacks, RateBasis, Resolved,
-    SCHEMA_VERSION, SliceLoad, SliceRecord, SliceSource, Tester, TesterReading, TrialRecord,
-    Variant, VariantName, Verification,
+    AccountSource, BlockRecord, Conservation, Contention, CpuTimes, DutReading, Load, LoadRegime,
+    PlannedBlock, ProfileEvery, ProfileStacks, RateBasis, Resolved, SCHEMA_VERSION, SliceLoad,
+    SliceRecord, SliceSource, Stratum, Tester, TesterReading, TrialRecord, Variant, VariantName,
+    Verification,
 };
 use fwdlab_stats::as_f64;
 
@@ -29,7 +29,7 @@ const AT_WORK_RATIO_MIN: f64 = 0.1;
 /// What a block left behind.
 #[derive(Clone, Debug)]
 pub struct BlockOutcome {
-    /// One a variant and family.
+    /// One a variant and stratum.
     pub trials: Vec<TrialRecord>,
     /// What holds for all of them.
     pub block: BlockRecord,
@@ -91,7 +91,7 @@ pub struct BlockRun<'a> {
 /// A slice that is to be measured, with the load that it asks for.
 #[derive(Clone)]
 pub(crate) struct Asked<'a> {
-    pub(crate) family: AddressFamily,
+    pub(crate) stratum: Stratum,
     /// From 1.
     pub(crate) round: u32,
     /// From 0.
@@ -135,11 +135,11 @@ pub(crate) struct BlockLog {
     slices: Vec<SliceRecord>,
     /// Those of each slice.
     samples: Vec<Vec<Sample>>,
-    evidence: BTreeMap<(AddressFamily, VariantName), TrialEvidence>,
-    /// Why the generator of a family stopped by itself.
-    generator_stopped: BTreeMap<AddressFamily, String>,
-    conservation: BTreeMap<AddressFamily, Conservation>,
-    generator_cost_ns: BTreeMap<AddressFamily, f64>,
+    evidence: BTreeMap<(Stratum, VariantName), TrialEvidence>,
+    /// Why the generator of a stratum stopped by itself.
+    generator_stopped: BTreeMap<Stratum, String>,
+    conservation: BTreeMap<Stratum, Conservation>,
+    generator_cost_ns: BTreeMap<Stratum, f64>,
     pub(crate) profiler: Option<Profiler>,
     /// From where it is known who else had the load's CPUs.
     pub(crate) cpu_account: Option<AccountSource>,
@@ -194,7 +194,7 @@ impl BlockLog {
         slice.tester.forwarded_frames = forwarded_frames;
         let loops_ns = samples.iter().map(|sample| sample.loop_ns);
         let record = SliceRecord {
-            family: asked.family,
+            stratum: asked.stratum,
             round: asked.round,
             position: asked.position,
             variant: asked.variant.name.clone(),
@@ -221,7 +221,7 @@ impl BlockLog {
         };
         let since_start = Duration::from_secs_f64(record.start_s);
         let start = self.started_utc.saturating_add(since_start);
-        let evidence = self.evidence_of(asked.family, &asked.variant.name);
+        let evidence = self.evidence_of(asked.stratum, &asked.variant.name);
         if evidence.start.is_empty() {
             evidence.start = utc(start.unwrap_or(jiff::Timestamp::MAX));
         }
@@ -240,27 +240,27 @@ impl BlockLog {
     /// What is known of a trial beside its slices.
     pub(crate) fn evidence_of(
         &mut self,
-        family: AddressFamily,
+        stratum: Stratum,
         variant: &VariantName,
     ) -> &mut TrialEvidence {
-        self.evidence.entry((family, variant.clone())).or_default()
+        self.evidence.entry((stratum, variant.clone())).or_default()
     }
 
-    /// Notes that the generator of a family stopped by itself.
-    pub(crate) fn note_generator_stopped(&mut self, family: AddressFamily, why: String) {
-        self.generator_stopped.insert(family, why);
+    /// Notes that the generator of a stratum stopped by itself.
+    pub(crate) fn note_generator_stopped(&mut self, stratum: Stratum, why: String) {
+        self.generator_stopped.insert(stratum, why);
     }
 
-    /// Notes what a family's frames became from the generator's start to its end, and the generator's
+    /// Notes what a stratum's frames became from the generator's start to its end, and the generator's
     /// own cost where it is part of what a packet costs.
-    pub(crate) fn end_family(
+    pub(crate) fn end_stratum(
         &mut self,
-        family: AddressFamily,
+        stratum: Stratum,
         conservation: Conservation,
         generator_cost_ns: Option<f64>,
     ) {
-        self.conservation.insert(family, conservation);
-        let cost_ns = generator_cost_ns.map(|cost_ns| (family, cost_ns));
+        self.conservation.insert(stratum, conservation);
+        let cost_ns = generator_cost_ns.map(|cost_ns| (stratum, cost_ns));
         self.generator_cost_ns.extend(cost_ns);
     }
 
@@ -270,7 +270,7 @@ impl BlockLog {
         let usual_s = usual_gap(&self.samples).as_secs_f64();
         for (slice, samples) in self.slices.iter().zip(&self.samples) {
             let longest_s = longest_gap(samples).as_secs_f64() - usual_s;
-            let of_trial = (slice.family, slice.variant.clone());
+            let of_trial = (slice.stratum, slice.variant.clone());
             let evidence = self.evidence.entry(of_trial).or_default();
             evidence.longest_stall_s = evidence.longest_stall_s.max(longest_s);
         }
@@ -278,7 +278,7 @@ impl BlockLog {
 
     /// The block's records, each trial judged.
     ///
-    /// Shape: every planned family has ended.
+    /// Shape: every planned stratum has ended.
     pub(crate) fn outcome(
         mut self,
         resolved: &Resolved,
@@ -318,7 +318,7 @@ impl BlockLog {
             &self.generator_stopped,
         );
         for trial in &mut trials {
-            let profile = records.remove(&(trial.family, trial.variant.clone()));
+            let profile = records.remove(&(trial.stratum, trial.variant.clone()));
             trial.profile = profile.map(Box::new);
         }
         BlockOutcome {
@@ -364,7 +364,7 @@ fn competing_s(takers: &Taken, samples: &[Sample]) -> f64 {
     }
 }
 
-/// Where the frames of a family went, with what nobody can account for.
+/// Where the frames of a stratum went, with what nobody can account for.
 ///
 /// Shape: counts from the generator's start on, read when nothing was under way any more.
 pub(crate) fn conservation(
@@ -396,26 +396,26 @@ fn trials(
     planned: &PlannedBlock,
     block: &BlockRecord,
     slices: &[SliceRecord],
-    mut evidence: BTreeMap<(AddressFamily, VariantName), TrialEvidence>,
-    generator_stopped: &BTreeMap<AddressFamily, String>,
+    mut evidence: BTreeMap<(Stratum, VariantName), TrialEvidence>,
+    generator_stopped: &BTreeMap<Stratum, String>,
 ) -> Vec<TrialRecord> {
     let usual_calibration_ns = median(slices.iter().map(|slice| as_f64(slice.calibration_ns)));
     let mut trials = Vec::new();
-    for order in &planned.families {
-        let traffic = &resolved.traffic;
-        let of_family = validity::of_family(
-            &block.conservation[&order.family],
+    for order in &planned.strata {
+        let traffic = resolved.traffic(order.stratum);
+        let of_stratum = validity::of_stratum(
+            &block.conservation[&order.stratum],
             traffic.flows_in_all_directions(),
-            generator_stopped.get(&order.family),
+            generator_stopped.get(&order.stratum),
             asked,
         );
         for (position, name) in (0..).zip(order.variants()) {
-            let own: Vec<_> = slices_of(slices, order.family, name).collect();
+            let own: Vec<_> = slices_of(slices, order.stratum, name).collect();
             let evidence = evidence
-                .remove(&(order.family, name.clone()))
+                .remove(&(order.stratum, name.clone()))
                 .unwrap_or_default();
             let measured_s: f64 = own.iter().map(|slice| slice.time_s).sum();
-            let basis = block.rate_basis[&order.family];
+            let basis = block.rate_basis[&order.stratum];
             let mut trial = TrialRecord {
                 schema: SCHEMA_VERSION,
                 session: block.session,
@@ -423,7 +423,7 @@ fn trials(
                 attempt: block.attempt,
                 order: position,
                 variant: name.clone(),
-                family: order.family,
+                stratum: order.stratum,
                 start: evidence.start.clone(),
                 measured_s,
                 tester: evidence.tester.clone(),
@@ -434,7 +434,7 @@ fn trials(
                 kernel_drop_reasons: evidence.kernel_drop_reasons.clone(),
                 undisturbed_s: own.iter().map(|slice| slice.undisturbed_s).sum(),
                 observation_pps: fwdlab_stats::observation(
-                    &counted(slices, order.family, name, basis),
+                    &counted(slices, order.stratum, name, basis),
                     resolved.design.shortest_counted_s(),
                 )
                 .map_or(f64::NAN, |observation| {
@@ -449,7 +449,7 @@ fn trials(
                 steal_s: own.iter().map(|slice| slice.steal_s).sum(),
                 calibration_ns: median(own.iter().map(|slice| as_f64(slice.calibration_ns))),
                 profile: None,
-                invalid: of_family.clone(),
+                invalid: of_stratum.clone(),
             };
             trial.invalid.extend(validity::of_trial(
                 &trial,
@@ -509,7 +509,7 @@ mod tests {
                 intended_pps,
                 taken_frames: offered_frames,
             }),
-            ..SliceRecord::at(AddressFamily::Inet, 1, 0, VariantName::from_label("none"))
+            ..SliceRecord::at(Stratum::INET, 1, 0, VariantName::from_label("none"))
         };
         let ratio = |slices: &[SliceRecord]| offered_ratio(&slices.iter().collect::<Vec<_>>());
         let fast = |offered| slice(Some(1e6), offered);

@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use fwdlab_model::{AddressFamily, LoadRegime, VariantName};
+use fwdlab_model::{LoadRegime, Stratum, VariantName};
 use fwdlab_sys::{NoUserNamespace, SysError};
 use fwdlab_traffic::TrafficError;
 
@@ -33,13 +33,11 @@ pub enum LabError {
         why: String,
     },
 
-    /// A slice under a traffic that the experiment does not have.
-    #[error(
-        "the plan asks for traffic {name:?}, which the experiment does not have; make the plan anew"
-    )]
-    UnknownTraffic {
-        /// Its name.
-        name: String,
+    /// A stratum that the experiment does not have.
+    #[error("the plan asks for {stratum}, which the experiment does not have; make the plan anew")]
+    UnknownStratum {
+        /// The stratum.
+        stratum: Stratum,
     },
 
     /// A slice under a load that the lab cannot offer in this block.
@@ -315,15 +313,15 @@ pub enum LabError {
     ReadBack(#[from] Moved),
     /// The DUT did not forward every probe frame as it should.
     #[error(
-        "variant {variant:?} ({family}): of {sent} probe frames the sink got {}{kinds}; the DUT does not forward as \
+        "variant {variant:?} ({stratum}): of {sent} probe frames the sink got {}{kinds}; the DUT does not forward as \
          planned{reasons}, so nothing was measured{advice}",
         got(*forwarded, *wrong)
     )]
     Probe {
         /// The variant's label.
         variant: String,
-        /// The address family.
-        family: AddressFamily,
+        /// The stratum.
+        stratum: Box<Stratum>,
         /// Frames sent.
         sent: u64,
         /// Frames that arrived.

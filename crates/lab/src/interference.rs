@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fwdlab_model::record::{ALONE_RATIO_MIN, UNDISTURBED_RATIO_MIN};
-use fwdlab_model::{AddressFamily, LoadRegime, PlannedBlock, RateBasis, SliceRecord, VariantName};
+use fwdlab_model::{LoadRegime, PlannedBlock, RateBasis, SliceRecord, Stratum, VariantName};
 use fwdlab_stats::as_f64;
 
 use crate::LabError;
@@ -106,15 +106,15 @@ fn late(samples: &[Sample], usual: Duration) -> Vec<Duration> {
     std::iter::once(Duration::ZERO).chain(late).collect()
 }
 
-/// On what each family's rates rest: on what was left undisturbed, where every trial has enough of it; else on the time
+/// On what each stratum's rates rest: on what was left undisturbed, where every trial has enough of it; else on the time
 /// in which the load had its CPUs to itself, where that is known.
 pub(crate) fn rate_basis(
     planned: &PlannedBlock,
     slices: &[SliceRecord],
-) -> BTreeMap<AddressFamily, RateBasis> {
-    let has_enough = |family, name: &VariantName, basis| {
+) -> BTreeMap<Stratum, RateBasis> {
+    let has_enough = |stratum, name: &VariantName, basis| {
         let (mut counted_s, mut time_s) = (0.0, 0.0);
-        for slice in slices_of(slices, family, name) {
+        for slice in slices_of(slices, stratum, name) {
             counted_s += slice.counted(basis).1;
             time_s += slice.time_s;
         }
@@ -126,12 +126,12 @@ pub(crate) fn rate_basis(
     };
     let is_known = slices.iter().all(|slice| slice.contention.is_some());
     planned
-        .families
+        .strata
         .iter()
         .map(|order| {
             let all_have_enough = |basis| {
                 let mut variants = order.variants();
-                variants.all(|name| has_enough(order.family, name, basis))
+                variants.all(|name| has_enough(order.stratum, name, basis))
             };
             let basis = if all_have_enough(RateBasis::Undisturbed) {
                 RateBasis::Undisturbed
@@ -140,7 +140,7 @@ pub(crate) fn rate_basis(
             } else {
                 RateBasis::AllTime
             };
-            (order.family, basis)
+            (order.stratum, basis)
         })
         .collect()
 }
@@ -148,42 +148,42 @@ pub(crate) fn rate_basis(
 /// The slices of one trial, as the statistics take them: what their forwarding rates rest on.
 pub(crate) fn counted(
     slices: &[SliceRecord],
-    family: AddressFamily,
+    stratum: Stratum,
     name: &VariantName,
     basis: RateBasis,
 ) -> Vec<fwdlab_stats::Slice> {
-    slices_of(slices, family, name)
+    slices_of(slices, stratum, name)
         .map(|slice| fwdlab_stats::Slice::of(slice.round, slice.counted(basis)))
         .collect()
 }
 
 pub(crate) fn slices_of<'a>(
     slices: &'a [SliceRecord],
-    family: AddressFamily,
+    stratum: Stratum,
     name: &VariantName,
 ) -> impl Iterator<Item = &'a SliceRecord> {
     slices
         .iter()
-        .filter(move |slice| slice.family == family && &slice.variant == name)
+        .filter(move |slice| slice.stratum == stratum && &slice.variant == name)
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use fwdlab_model::{Contention, FamilyOrder};
+    use fwdlab_model::{Contention, StratumOrder};
     use fwdlab_sys::BootTime;
 
     use super::*;
 
-    const FAMILY: AddressFamily = AddressFamily::Inet;
+    const STRATUM: Stratum = Stratum::INET;
 
     fn slice(variant: &str, round: u32) -> SliceRecord {
         SliceRecord {
             time_s: 0.1,
             undisturbed_s: 0.1,
             calibration_ns: 700,
-            ..SliceRecord::at(FAMILY, round, 0, VariantName::from_label(variant))
+            ..SliceRecord::at(STRATUM, round, 0, VariantName::from_label(variant))
         }
     }
 
@@ -234,8 +234,8 @@ mod tests {
         let names = ["a", "b"].map(VariantName::from_label);
         let planned = PlannedBlock {
             number: 1,
-            families: vec![FamilyOrder {
-                family: FAMILY,
+            strata: vec![StratumOrder {
+                stratum: STRATUM,
                 rounds: vec![names.map(Into::into).to_vec(); 3],
             }],
         };
@@ -244,7 +244,7 @@ mod tests {
             .flat_map(|name| [1, 2, 3].map(|round| slice(name, round)))
             .collect::<Vec<_>>();
         assert_eq!(
-            rate_basis(&planned, &slices)[&FAMILY],
+            rate_basis(&planned, &slices)[&STRATUM],
             RateBasis::Undisturbed
         );
         // A twentieth of three slices of 100 ms is 15 ms, wherever they lie.
@@ -252,11 +252,11 @@ mod tests {
         slices[4].undisturbed_s = 0.0;
         slices[5].undisturbed_s = 0.016;
         assert_eq!(
-            rate_basis(&planned, &slices)[&FAMILY],
+            rate_basis(&planned, &slices)[&STRATUM],
             RateBasis::Undisturbed
         );
         slices[5].undisturbed_s = 0.014;
-        assert_eq!(rate_basis(&planned, &slices)[&FAMILY], RateBasis::AllTime);
+        assert_eq!(rate_basis(&planned, &slices)[&STRATUM], RateBasis::AllTime);
         // Where it is known who else had the CPUs, their time is left out all the same.
         for slice in &mut slices {
             slice.contention = Some(Contention {
@@ -265,10 +265,10 @@ mod tests {
                 alone_frames: 0,
             });
         }
-        assert_eq!(rate_basis(&planned, &slices)[&FAMILY], RateBasis::Alone);
+        assert_eq!(rate_basis(&planned, &slices)[&STRATUM], RateBasis::Alone);
         for slice in &mut slices[..3] {
             slice.contention = Some(Contention::default());
         }
-        assert_eq!(rate_basis(&planned, &slices)[&FAMILY], RateBasis::AllTime);
+        assert_eq!(rate_basis(&planned, &slices)[&STRATUM], RateBasis::AllTime);
     }
 }

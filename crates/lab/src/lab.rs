@@ -59,8 +59,8 @@ impl Lab {
             LabKind::Ssh(system) => {
                 let hosts = named_hosts(&resolved.lab)?;
                 // No host is asked for traffic that would not be routed.
-                for &family in &resolved.traffic.families {
-                    crate::addresses::frames(family, &resolved.traffic)?;
+                for stratum in resolved.strata() {
+                    crate::addresses::frames(stratum.family, resolved.traffic(stratum))?;
                 }
                 refuse_unoffered(&hosts, resolved)?;
                 let mut leftovers = restore_all(state_directory, Whose::Host(&hosts.dut.host))?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_model::{Load, LoadRegime, Placement, Resolved};
+use fwdlab_model::{LoadRegime, Placement, Resolved};
 
 use crate::LabError;
 
@@ -18,10 +18,10 @@ pub(crate) fn placement(resolved: &Resolved, cpus: &[u32]) -> Result<Placement, 
     let first = *cpus.first().unwrap_or(&0);
     let last = *cpus.last().unwrap_or(&first);
     let load_cpu = lab.load_cpu.unwrap_or(first);
-    let dut_cpu = match resolved.traffic.load {
-        Load::SelfClocked => None,
-        Load::Paced { .. } => lab.dut_cpu,
-        Load::Overload => {
+    let dut_cpu = match resolved.regime() {
+        LoadRegime::SelfClocked => None,
+        LoadRegime::Paced => lab.dut_cpu,
+        LoadRegime::Overload => {
             let mut others = cpus.iter().rev().filter(|&&cpu| cpu != load_cpu);
             lab.dut_cpu.or_else(|| others.next().copied())
         }
@@ -56,7 +56,7 @@ pub(crate) fn placement(resolved: &Resolved, cpus: &[u32]) -> Result<Placement, 
 
 /// Why no variant can be measured under the experiment's load; none where they can.
 pub(crate) fn load_unavailable(resolved: &Resolved, placement: &Placement) -> Option<String> {
-    let regime = resolved.traffic.load.regime();
+    let regime = resolved.regime();
     let wants_own_cpu = regime == LoadRegime::Overload || placement.dut_cpu.is_some();
     let has_own_cpu = placement
         .dut_cpu
@@ -72,7 +72,7 @@ pub(crate) fn load_unavailable(resolved: &Resolved, placement: &Placement) -> Op
 
 #[cfg(test)]
 mod tests {
-    use fwdlab_model::{Design, Lab, Traffic};
+    use fwdlab_model::{Design, Lab, Load, Traffic};
 
     use super::*;
 
@@ -84,10 +84,10 @@ mod tests {
             factors: Vec::new(),
             variants: Vec::new(),
             comparisons: Vec::new(),
-            traffic: Traffic {
+            traffics: vec![Traffic {
                 load,
                 ..Traffic::default()
-            },
+            }],
             design: Design {
                 blocks: 1,
                 rounds: 1,
@@ -143,7 +143,7 @@ mod tests {
         );
         resolved.lab.dut_cpu = Some(0);
         assert!(reason(&resolved, &[0, 1]).is_some());
-        resolved.traffic.load = Load::SelfClocked;
+        resolved.traffics[0].load = Load::SelfClocked;
         assert_eq!(reason(&resolved, &[0]), None);
     }
 }

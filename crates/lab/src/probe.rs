@@ -1,6 +1,6 @@
 //! What a probe that failed says: of which variant, what became of its frames, and what to do.
 
-use fwdlab_model::{AddressFamily, Direction, PortRange, Resolved, Traffic, Variant};
+use fwdlab_model::{AddressFamily, Direction, PortRange, Resolved, Stratum, Traffic, Variant};
 
 use crate::LabError;
 use crate::addresses::frames;
@@ -24,22 +24,17 @@ pub(crate) struct FailedProbe {
 
 impl FailedProbe {
     /// The error of a variant that does not forward as planned.
-    pub(crate) fn of(
-        self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        variant: &Variant,
-    ) -> LabError {
+    pub(crate) fn of(self, resolved: &Resolved, stratum: Stratum, variant: &Variant) -> LabError {
         let in_brackets = |texts: &[String]| match texts {
             [] => String::new(),
             texts => format!(" ({})", texts.join(", ")),
         };
         let is_netfilters = self.reasons.iter().any(|reason| reason.contains(NETFILTER));
-        let rules = is_netfilters.then(|| accepted(family, &resolved.traffic));
+        let rules = is_netfilters.then(|| accepted(stratum.family, resolved.traffic(stratum)));
         let advice = rules.or(self.advice);
         LabError::Probe {
             variant: label(resolved, variant).to_owned(),
-            family,
+            stratum: Box::new(stratum),
             sent: self.sent,
             forwarded: self.forwarded,
             wrong: self.wrong,

@@ -1,11 +1,11 @@
-//! The slices of a family in a block, one after the other, and what is looked at under their loads: the same in every
+//! The slices of a stratum in a block, one after the other, and what is looked at under their loads: the same in every
 //! kind of lab.
 
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    FamilyOrder, Load, LoadRegime, PlannedBlock, PlannedSlice, ProfileEvery, Resolved, SliceRecord,
-    SliceSource, Variant,
+    Load, LoadRegime, PlannedBlock, PlannedSlice, ProfileEvery, Resolved, SliceRecord, SliceSource,
+    StratumOrder, Variant,
 };
 use fwdlab_sys::Interrupts;
 
@@ -13,7 +13,7 @@ use crate::LabError;
 use crate::block::{Asked, BlockLog, BlockOutcome, BlockRun, BlockStart, LabEvent, MeasuredSlice};
 use crate::validity::AskedLoad;
 
-/// A lab that offers a family's frames to its DUT; its errors are what DUT and tester refuse.
+/// A lab that offers a stratum's frames to its DUT; its errors are what DUT and tester refuse.
 pub(crate) trait UnderLoad {
     /// What works from a slice's switch to its end.
     type Running;
@@ -63,14 +63,18 @@ impl<'a> Sequence<'a> {
     /// Checks what a block's plan asks for, before anything is set up, and tells that the set-up begins.
     ///
     /// # Errors
-    /// Those of a planned slice that the lab cannot have: `NoVariant`, `UnknownTraffic`, `OtherRegime`.
+    /// `UnknownStratum`; those of a planned slice that the lab cannot have: `NoVariant`, `OtherRegime`.
     pub(crate) fn begin(
         resolved: &'a Resolved,
         regime: LoadRegime,
         interrupts: Interrupts,
         run: &'a mut BlockRun<'_>,
     ) -> Result<Self, LabError> {
-        for order in &run.planned.families {
+        for order in &run.planned.strata {
+            let stratum = order.stratum;
+            if !resolved.strata().any(|of| of == stratum) {
+                return Err(LabError::UnknownStratum { stratum });
+            }
             for slice in order.rounds.iter().flatten() {
                 asked(resolved, regime, order, slice)?;
             }
@@ -104,26 +108,26 @@ impl<'a> Sequence<'a> {
         log.outcome(self.resolved, asked, self.planned, self.start)
     }
 
-    /// Measures the slices of a family to the last one, and takes the profiles that are asked for.
+    /// Measures the slices of a stratum to the last one, and takes the profiles that are asked for.
     ///
     /// Shape: for every variant that lost frames, the last of its slices that did.
     ///
     /// # Errors
     /// Those of the lab, a slice that it cannot have, or the wish to stop now.
-    pub(crate) fn measure_family(
+    pub(crate) fn measure_stratum(
         &mut self,
         lab: &mut impl UnderLoad,
-        order: &FamilyOrder,
+        order: &StratumOrder,
     ) -> Result<Vec<Asked<'a>>, LabError> {
-        let family = order.family;
+        let stratum = order.stratum;
         let mut measured = Vec::new();
         let mut lossy = Vec::new();
         let mut last: Option<SliceRecord> = None;
-        while let Some(next) = self.slices.next_slice(family, last.as_ref()) {
+        while let Some(next) = self.slices.next_slice(stratum, last.as_ref()) {
             stop_if_asked(self.interrupts)?;
             let (variant, load) = asked(self.resolved, self.regime, order, &next.slice)?;
             let slice = Asked {
-                family,
+                stratum,
                 round: next.round,
                 position: next.position,
                 variant,
@@ -198,11 +202,11 @@ pub(crate) fn stop_at_once_if_asked(interrupts: Interrupts) -> Result<(), LabErr
 /// frames; the experiment's own load is always accepted, also where the lab offers another regime instead.
 ///
 /// # Errors
-/// `NoVariant`, `UnknownTraffic`; `OtherRegime` where the block is not of the slice's regime.
+/// `NoVariant`; `OtherRegime` where the block is not of the slice's regime.
 fn asked<'a>(
     resolved: &'a Resolved,
     regime: LoadRegime,
-    order: &FamilyOrder,
+    order: &StratumOrder,
     slice: &PlannedSlice,
 ) -> Result<(&'a Variant, Load), LabError> {
     let no_variant = |why: &str| LabError::NoVariant {
@@ -215,11 +219,9 @@ fn asked<'a>(
         let why = "it is not in the block's first round, whose variants are proved";
         return Err(no_variant(why));
     }
-    let load = resolved.load_of(&slice.traffic);
-    let load = load.ok_or_else(|| LabError::UnknownTraffic {
-        name: slice.traffic.name.clone().unwrap_or_default(),
-    })?;
-    if load == resolved.traffic.load || load.regime() == regime {
+    let own = resolved.traffic(order.stratum).load;
+    let load = slice.load.unwrap_or(own);
+    if load == own || load.regime() == regime {
         return Ok((variant, load));
     }
     Err(LabError::OtherRegime {
@@ -233,8 +235,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use fwdlab_model::{
-        AddressFamily, DutReading, Lab, NextSlice, PlannedBlock, SliceRecord, TesterReading,
-        VariantName,
+        DutReading, Lab, NextSlice, PlannedBlock, SliceRecord, Stratum, TesterReading, VariantName,
     };
     use fwdlab_sys::BootTime;
 
@@ -242,7 +243,7 @@ mod tests {
     use crate::doctor::control_experiment;
     use crate::sample::Sample;
 
-    const FAMILY: AddressFamily = AddressFamily::Inet;
+    const STRATUM: Stratum = Stratum::INET;
 
     /// A DUT that drops a frame where more than 1 Mpps are offered.
     struct Loads {
@@ -307,13 +308,13 @@ mod tests {
     impl SliceSource for Halving {
         fn next_slice(
             &mut self,
-            family: AddressFamily,
+            stratum: Stratum,
             last: Option<&SliceRecord>,
         ) -> Option<NextSlice> {
-            let mut next = self.0.slice_after(family, last)?;
+            let mut next = self.0.slice_after(stratum, last)?;
             let slices = 2 * (next.round - 1) + next.position;
             let pps = 4_000_000 >> slices;
-            next.slice.traffic.load = Some(Load::Paced { pps });
+            next.slice.load = Some(Load::Paced { pps });
             Some(next)
         }
     }
@@ -333,8 +334,8 @@ mod tests {
         let round: Vec<PlannedSlice> = names.collect();
         PlannedBlock {
             number: 1,
-            families: vec![FamilyOrder {
-                family: FAMILY,
+            strata: vec![StratumOrder {
+                stratum: STRATUM,
                 rounds: vec![round.clone(), round],
             }],
         }
@@ -361,8 +362,8 @@ mod tests {
             log: BlockLog::new(&resolved, regime),
             begun: Vec::new(),
         };
-        let order = &planned.families[0];
-        let lossy = sequence.measure_family(&mut lab, order).unwrap();
+        let order = &planned.strata[0];
+        let lossy = sequence.measure_stratum(&mut lab, order).unwrap();
         let loads = lab.begun.iter().map(|(_, load)| load.intended_pps());
         let expected = [4_000_000, 2_000_000, 1_000_000, 500_000].map(Some);
         assert!(loads.eq(expected), "{:?}", lab.begun);
@@ -375,9 +376,9 @@ mod tests {
     fn a_slice_that_the_lab_cannot_have_is_refused_before_the_set_up() {
         let mut resolved = experiment();
         let planned = block(&resolved);
-        let refused = |resolved: &Resolved, change: fn(&mut PlannedSlice)| {
+        let refused_block = |resolved: &Resolved, change: &dyn Fn(&mut PlannedBlock)| {
             let mut planned = planned.clone();
-            change(&mut planned.families[0].rounds[1][0]);
+            change(&mut planned);
             let mut slices = planned.clone();
             let interrupts = fwdlab_sys::watch_interrupts().unwrap();
             let regime = LoadRegime::Paced;
@@ -392,6 +393,9 @@ mod tests {
             let sequence = Sequence::begin(resolved, regime, interrupts, &mut run);
             sequence.map(|_| ()).map_err(|error| error.to_string())
         };
+        let refused = |resolved: &Resolved, change: fn(&mut PlannedSlice)| {
+            refused_block(resolved, &|of| change(&mut of.strata[0].rounds[1][0]))
+        };
         assert_eq!(refused(&resolved, |_| ()), Ok(()));
         assert_eq!(
             refused(&resolved, |of| of.variant = VariantName::from_label("x")),
@@ -400,14 +404,16 @@ mod tests {
                     .to_owned()
             )
         );
-        let overload = refused(&resolved, |of| of.traffic.load = Some(Load::Overload));
+        let overload = refused(&resolved, |of| of.load = Some(Load::Overload));
         assert!(
             overload
                 .unwrap_err()
                 .contains("this block is measured paced")
         );
-        let other = refused(&resolved, |of| of.traffic.name = Some("imix".to_owned()));
-        assert!(other.unwrap_err().contains("traffic \"imix\""));
+        let other = refused_block(&resolved, &|of| {
+            of.strata[0].stratum = "inet-imix".parse().unwrap();
+        });
+        assert!(other.unwrap_err().contains("asks for inet-imix"));
         let mut more = resolved.variants[0].clone();
         more.name = VariantName::from_label("more");
         resolved.variants.push(more);

@@ -45,7 +45,7 @@ impl AskedLoad {
     /// That of the experiment.
     pub(crate) fn of(resolved: &Resolved) -> Self {
         Self {
-            regime: resolved.traffic.load.regime(),
+            regime: resolved.regime(),
             unaccounted_ratio_max: 0.0,
         }
     }
@@ -72,11 +72,11 @@ pub(crate) struct TrialEvidence {
     pub(crate) longest_stall_s: f64,
 }
 
-/// What speaks against all trials of a family in a block.
+/// What speaks against all trials of a stratum in a block.
 ///
 /// A generator that stopped by itself, at whatever moment, says so here: the rounds pair the variants, so
 /// no trial of the block can stand without the others.
-pub(crate) fn of_family(
+pub(crate) fn of_stratum(
     conservation: &Conservation,
     flows: u32,
     generator_stopped: Option<&String>,
@@ -191,7 +191,7 @@ fn names(competitors: &[Competitor]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fwdlab_model::{AddressFamily, SCHEMA_VERSION, VariantName, Verification};
+    use fwdlab_model::{SCHEMA_VERSION, Stratum, VariantName, Verification};
 
     fn trial() -> TrialRecord {
         TrialRecord {
@@ -201,7 +201,7 @@ mod tests {
             attempt: 1,
             order: 0,
             variant: VariantName::from_label("a"),
-            family: AddressFamily::Inet,
+            stratum: Stratum::INET,
             start: String::new(),
             measured_s: 1.0,
             tester: TesterReading {
@@ -321,26 +321,26 @@ mod tests {
             },
             ..Conservation::default()
         };
-        assert_eq!(of_family(&sound, 2000, None, &paced()), []);
+        assert_eq!(of_stratum(&sound, 2000, None, &paced()), []);
         let what = "sending: Network is down".to_owned();
         assert_eq!(
-            of_family(&sound, 2000, Some(&what), &paced()),
+            of_stratum(&sound, 2000, Some(&what), &paced()),
             [InvalidReason::GeneratorStopped { what }]
         );
         let mut lost = sound.clone();
         lost.unaccounted_frames = -1;
         lost.verification.wrong_frames.insert("TTL".into(), 1);
         lost.verification.flows_seen = 1999;
-        assert_eq!(of_family(&lost, 2000, None, &paced()).len(), 3);
+        assert_eq!(of_stratum(&lost, 2000, None, &paced()).len(), 3);
         // Too few checks to say that a flow is missing.
         lost.verification.checked_frames = 39_999;
-        assert_eq!(of_family(&lost, 2000, None, &paced()).len(), 2);
+        assert_eq!(of_stratum(&lost, 2000, None, &paced()).len(), 2);
         // Where counters are read at moments of their own, a few frames are nobody's.
         lost.offered_frames = 1000;
         let loose = AskedLoad {
             unaccounted_ratio_max: 0.001,
             ..paced()
         };
-        assert_eq!(of_family(&lost, 2000, None, &loose).len(), 1);
+        assert_eq!(of_stratum(&lost, 2000, None, &loose).len(), 1);
     }
 }

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use fwdlab_lab::{BlockOutcome, BlockRun, LabError, LabEvent, RouterLab};
 use fwdlab_model::{
-    AddressFamily, Binding, Comparison, Conservation, Design, Direction, Factor, FamilyOrder,
-    InvalidReason, Knob, Lab, LabKind, Level, Load, LoadRegime, PlannedBlock, ProfileEvery,
-    Profiling, Resolved, RouterTester, Tester, Traffic, TrialRecord, Variant, VariantName,
+    AddressFamily, Binding, Comparison, Conservation, Design, Direction, Factor, InvalidReason,
+    Knob, Lab, LabKind, Level, Load, LoadRegime, PlannedBlock, ProfileEvery, Profiling, Resolved,
+    RouterTester, Stratum, StratumOrder, Tester, Traffic, TrialRecord, Variant, VariantName,
 };
 use fwdlab_profile::{Folded, ProfilePair, Profiled, compare_profiles};
 use fwdlab_router::Topology;
@@ -67,11 +67,11 @@ fn experiment(variants: &[&[(Knob, i64)]]) -> Resolved {
             variants: names.collect(),
         }],
         variants,
-        traffic: Traffic {
+        traffics: vec![Traffic {
             families: FAMILIES.to_vec(),
             load: Load::SelfClocked,
             ..Traffic::default()
-        },
+        }],
         design: Design {
             blocks: 1,
             rounds: 2,
@@ -100,7 +100,7 @@ fn under(
     resolved: Resolved,
 ) -> Resolved {
     let mut resolved = resolved;
-    resolved.traffic.load = load;
+    resolved.traffics[0].load = load;
     let router = resolved.lab.router.as_mut().unwrap();
     router.tester = tester;
     router.queues = queues;
@@ -116,12 +116,12 @@ fn block(resolved: &Resolved) -> PlannedBlock {
         .map(|variant| variant.name.clone().into());
     let order: Vec<_> = names.collect();
     let reversed: Vec<_> = order.iter().rev().cloned().collect();
-    let families = resolved.traffic.families.iter();
+    let strata = resolved.strata();
     PlannedBlock {
         number: 3,
-        families: families
-            .map(|&family| FamilyOrder {
-                family,
+        strata: strata
+            .map(|stratum| StratumOrder {
+                stratum,
                 rounds: vec![order.clone(), reversed.clone()],
             })
             .collect(),
@@ -165,7 +165,7 @@ fn assert_sound(resolved: &Resolved, outcome: &BlockOutcome) {
             unaccounted_frames,
             foreign_frames,
             verification,
-        } = &outcome.block.conservation[&family];
+        } = &outcome.block.conservation[&Stratum::from(family)];
         assert_eq!(*unaccounted_frames, 0, "{family}: {drops:?}");
         assert_eq!(
             *offered_frames,
@@ -177,7 +177,7 @@ fn assert_sound(resolved: &Resolved, outcome: &BlockOutcome) {
         assert_eq!(*foreign_frames, 0);
         assert!(verification.checked_frames > 0);
         assert_eq!(verification.wrong_frames, BTreeMap::new());
-        assert!(outcome.block.generator_cost_ns[&family] > 0.0);
+        assert!(outcome.block.generator_cost_ns[&Stratum::from(family)] > 0.0);
     }
     for trial in &outcome.trials {
         assert_eq!((trial.session, trial.block, trial.attempt), (7, 3, 2));
@@ -267,7 +267,7 @@ fn in_turns_a_block_is_measured_as_planned_and_nothing_is_dropped() {
     let slices = outcome.slices.iter();
     let order = slices.map(|slice| {
         let variant = slice.variant.clone();
-        (slice.family, slice.round, slice.position, variant)
+        (slice.stratum.family, slice.round, slice.position, variant)
     });
     assert_eq!(order.collect::<Vec<_>>(), planned);
 
@@ -275,7 +275,7 @@ fn in_turns_a_block_is_measured_as_planned_and_nothing_is_dropped() {
         assert_eq!(conservation.drops, BTreeMap::new());
         // Where nothing is dropped, the checks take the flows in turn.
         let verification = &conservation.verification;
-        let flows = u64::from(resolved.traffic.flows());
+        let flows = u64::from(resolved.traffics[0].flows());
         assert_eq!(
             u64::from(verification.flows_seen),
             verification.checked_frames.min(flows)
@@ -311,7 +311,7 @@ fn the_ends_of_every_knob_are_forwarded_through_in_both_directions() {
     ]);
     resolved.design.slice_ms = 20;
     for direction in [Direction::Forward, Direction::Both] {
-        resolved.traffic.direction = direction;
+        resolved.traffics[0].direction = direction;
         let (_, outcome) = measure(&resolved);
         for conservation in outcome.block.conservation.values() {
             assert_eq!(conservation.drops, BTreeMap::new());
@@ -347,13 +347,13 @@ fn overload_is_what_the_baseline_forwards_times_the_ratio_or_a_reason_why_not() 
         return;
     }
     let mut is_short = false;
-    assert!(load.families.keys().eq(&FAMILIES));
-    for of_family in load.families.values() {
-        let capacity = of_family.baseline_capacity_pps.unwrap();
-        let intended = of_family.intended_pps.unwrap();
+    assert!(load.strata.keys().copied().eq(FAMILIES.map(Stratum::from)));
+    for of_stratum in load.strata.values() {
+        let capacity = of_stratum.baseline_capacity_pps.unwrap();
+        let intended = of_stratum.intended_pps.unwrap();
         assert!(capacity > 0.0);
         assert!((intended / capacity - 1.25).abs() < 1e-9);
-        is_short |= of_family.tester_ceiling_pps.unwrap() < intended;
+        is_short |= of_stratum.tester_ceiling_pps.unwrap() < intended;
     }
     if is_short {
         assert_eq!(load.regime, LoadRegime::SelfClocked);
@@ -400,7 +400,7 @@ fn a_tester_in_threads_of_its_own_loses_nothing_uncounted() {
     let much = under(paced, RouterTester::Threaded, 1, 1.25, resolved);
     for (resolved, is_overload) in [(little, false), (much, true)] {
         let (lab, outcome) = measure(&resolved);
-        assert_eq!(lab.load().regime, resolved.traffic.load.regime());
+        assert_eq!(lab.load().regime, resolved.traffics[0].load.regime());
         assert_eq!(lab.choices.tester.tester, Tester::MemoryThreaded);
         let placement = &lab.choices.placement;
         assert_ne!(placement.dut_cpu.unwrap(), placement.load_cpu);
@@ -451,7 +451,7 @@ fn more_threads_than_cpus_are_refused_where_they_are_asked_for_and_else_take_tur
         assert_eq!(load.regime, LoadRegime::SelfClocked);
         assert_eq!(load.instead_of, Some(LoadRegime::Overload));
         assert_eq!(load.why.as_deref(), Some(why));
-        assert!(load.families.is_empty());
+        assert!(load.strata.is_empty());
         assert_eq!(lab.choices.tester.tester, Tester::MemoryInline);
         // Nobody demands drops of who takes turns.
         assert!(!outcome.trials.iter().any(is_said_of_load));
@@ -537,9 +537,9 @@ fn what_is_unavailable_is_left_out_and_the_rest_is_measured() {
     lab.settle_load(None).unwrap();
     let mut planned = block(&resolved);
     for order in planned
-        .families
+        .strata
         .iter_mut()
-        .flat_map(|family| &mut family.rounds)
+        .flat_map(|stratum| &mut stratum.rounds)
     {
         order.retain(|slice| slice.variant == resolved.variants[0].name);
     }
@@ -571,7 +571,7 @@ fn a_cpu_that_is_not_there_is_refused() {
 fn the_function_of_a_knobs_cost_is_on_top_of_the_difference() {
     let _machine = own_the_machine();
     let mut resolved = experiment(L2_PREPEND);
-    resolved.traffic.families = vec![AddressFamily::Inet6];
+    resolved.traffics[0].families = vec![AddressFamily::Inet6];
     resolved.profiling = Some(Profiling {
         every: ProfileEvery::Block,
         slice_ms: 150,

@@ -309,6 +309,11 @@ impl<'t> Table<'t> {
         table
     }
 
+    /// The table as messages name it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// A key as messages name it.
     pub(crate) fn what(&self, key: &str) -> String {
         if self.name.is_empty() {
@@ -383,6 +388,19 @@ impl<'t> Table<'t> {
     /// `true` or `false`.
     pub(crate) fn boolean(&self, reading: &mut Reading<'_>, key: &str) -> Option<bool> {
         reading.boolean(self.value(key)?, &self.what(key))
+    }
+
+    /// The table under `[key]`, or those under every `[[key]]`; none where there is neither.
+    pub(crate) fn one_or_several(
+        &self,
+        reading: &mut Reading<'_>,
+        key: &str,
+        keys: &'static [&'static str],
+    ) -> Vec<Self> {
+        match self.value(key) {
+            Some(value) if value.get_ref().is_array() => self.tables(reading, key, keys),
+            _ => self.table(reading, key, keys).into_iter().collect(),
+        }
     }
 
     /// The table under `[key]`.

@@ -11,7 +11,7 @@ use crate::document::{Reading, Table, Value};
 use crate::factor::{FactorEntry, written};
 use crate::profile::{PROFILE_KEYS, Profiling, profiling};
 use crate::resolved::{Design, Order};
-use crate::traffic::{TRAFFIC_KEYS, TrafficEntry};
+use crate::traffic::{TrafficEntry, traffics};
 use crate::words::{AddressFamily, Level};
 
 pub(crate) const FILE_KEYS: &[&str] = &[
@@ -32,7 +32,7 @@ pub(crate) const FACTOR_KEYS: &[&str] = &["name", "description", "levels", "defa
 pub(crate) const VARIANT_KEYS: &[&str] = &["label", "levels"];
 pub(crate) const EXCLUDE_KEYS: &[&str] = &["levels"];
 pub(crate) const COMPARISON_KEYS: &[&str] = &["title", "baseline", "variants"];
-pub(crate) const REFERENCE_KEYS: &[&str] = &["label", "pps"];
+pub(crate) const REFERENCE_KEYS: &[&str] = &["label", "pps", "traffic"];
 pub(crate) const REFERENCE_PPS_KEYS: &[&str] = &["inet", "inet6"];
 pub(crate) const DESIGN_KEYS: &[&str] = &[
     "blocks",
@@ -80,7 +80,8 @@ pub(crate) struct ExperimentFile {
     pub(crate) excludes: Vec<ExcludeEntry>,
     /// None: the usual baseline against all others.
     pub(crate) comparisons: Vec<ComparisonEntry>,
-    pub(crate) traffic: TrafficEntry,
+    /// One without a name, or several with names.
+    pub(crate) traffics: Vec<TrafficEntry>,
     /// Its seed is 0 where none is given.
     pub(crate) design: Design,
     /// Whether the first baseline is measured a second time.
@@ -111,6 +112,8 @@ pub(crate) struct ExcludeEntry {
 #[derive(Debug)]
 pub(crate) struct ReferenceEntry {
     pub(crate) label: Spanned<String>,
+    /// The traffic under which they were measured, where the experiment has several.
+    pub(crate) traffic: Option<Spanned<String>>,
     /// Files of observations, relative to the experiment.
     pub(crate) files: Vec<(AddressFamily, Spanned<String>)>,
 }
@@ -153,7 +156,6 @@ impl ExperimentFile {
         let excludes = file.each(reading, "exclude", EXCLUDE_KEYS, exclude);
         let references = file.each(reading, "reference", REFERENCE_KEYS, reference);
         let comparisons = file.each(reading, "comparison", COMPARISON_KEYS, comparison);
-        let traffic = file.table(reading, "traffic", TRAFFIC_KEYS);
         let design = file.table(reading, "design", DESIGN_KEYS);
         let control = design
             .as_ref()
@@ -175,7 +177,7 @@ impl ExperimentFile {
             variants,
             excludes,
             comparisons,
-            traffic: TrafficEntry::read(reading, traffic.as_ref()),
+            traffics: traffics(reading, &file),
             design,
             control: control.unwrap_or(true),
             profiling,
@@ -343,8 +345,10 @@ fn reference(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<ReferenceEn
                 .with_help("for example pps = { inet = \"earlier.inet.pps\" }");
         }
     }
+    let traffic = table.line(reading, "traffic");
     Some(ReferenceEntry {
         label: label?,
+        traffic,
         files,
     })
 }

@@ -19,6 +19,7 @@ mod knob;
 mod lab_file;
 mod load;
 mod mechanism;
+pub mod one_or_several;
 mod placeholder;
 pub mod plan;
 pub mod profile;
@@ -28,6 +29,7 @@ pub mod resolve;
 pub mod resolved;
 pub mod schema;
 mod schema_parts;
+pub mod stratum;
 mod tester_reading;
 mod toml_text;
 mod traffic;
@@ -56,16 +58,15 @@ pub use kind::{LabKind, System};
 pub use knob::{Knob, KnobLevels};
 pub use load::Load;
 pub use mechanism::devices;
-pub use plan::{
-    FamilyOrder, NextSlice, Plan, PlannedBlock, PlannedSlice, SliceSource, SliceTraffic,
-};
+pub use plan::{NextSlice, Plan, PlannedBlock, PlannedSlice, SliceSource, StratumOrder};
 pub use profile::{
     CpuSamples, ProfileEvery, ProfileFault, ProfileRecord, ProfileStacks, Profiling,
 };
 pub use record::{
     AccountSource, BlockRecord, Competitor, Conservation, Contention, CpuSpeed, Environment,
-    FamilyLoad, InvalidReason, LabNoise, LoadRecord, Placement, QueuePlacement, RateBasis, Record,
-    SCHEMA_VERSION, SessionRecord, SliceLoad, SliceRecord, Tester, TrialRecord, Verification,
+    InvalidReason, LabNoise, LoadRecord, Placement, QueuePlacement, RateBasis, Record,
+    SCHEMA_VERSION, SessionRecord, SliceLoad, SliceRecord, StratumLoad, Tester, TrialRecord,
+    Verification,
 };
 pub use resolve::{Loaded, load, load_lab, ruleset_source};
 pub use resolved::{
@@ -73,6 +74,7 @@ pub use resolved::{
     Notify, Order, PortRange, Reference, ReferenceData, Resolved, RouterLab, RouterTester, Traffic,
     Variant,
 };
+pub use stratum::{Stratum, TrafficName};
 pub use tester_reading::TesterReading;
 pub use toml_text::quoted;
 pub use traffic::{BURST_FRAMES, FLOWS_MAX, FRAME_SIZE, LoadChoice, PPS_MAX, WIRE_OVERHEAD_BYTES};

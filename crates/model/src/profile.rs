@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::{Reading, Table};
 use crate::experiment::SLICE_MS;
-use crate::words::{AddressFamily, VariantName};
+use crate::stratum::Stratum;
+use crate::words::VariantName;
 
 pub(crate) const PROFILE_KEYS: &[&str] = &["every", "slice_ms", "frequency_hz"];
 
@@ -64,8 +65,8 @@ pub(crate) fn profiling(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<
 pub struct ProfileStacks {
     /// The variant.
     pub variant: VariantName,
-    /// The address family.
-    pub family: AddressFamily,
+    /// The stratum.
+    pub stratum: Stratum,
     /// Folded stacks, a stack a line: the thread, what it ran from the outermost function on, and samples.
     pub folded: String,
 }

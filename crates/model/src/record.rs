@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::dut_reading::DutReading;
 use crate::profile::ProfileRecord;
+use crate::stratum::{self, Stratum};
 use crate::tester_reading::{TesterReading, is_zero};
-use crate::words::{AddressFamily, LoadRegime, VariantName};
+use crate::words::{LoadRegime, VariantName};
 use crate::written_record::WrittenRecord;
 
 /// Version of the records' form; readers refuse a newer one.
@@ -26,7 +27,7 @@ pub enum Record {
     Block(BlockRecord),
 }
 
-/// One variant of one address family in one block.
+/// One variant of one stratum in one block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
     /// [`SCHEMA_VERSION`] of the writer.
@@ -41,8 +42,9 @@ pub struct TrialRecord {
     pub order: u32,
     /// The variant.
     pub variant: VariantName,
-    /// The address family.
-    pub family: AddressFamily,
+    /// The stratum.
+    #[serde(flatten)]
+    pub stratum: Stratum,
     /// Start of its first slice, UTC.
     pub start: String,
     /// Sum of its slices' time, in seconds.
@@ -264,10 +266,12 @@ pub struct BlockRecord {
     pub clock_step_s: Option<f64>,
     /// Median time to switch from one variant to another, before the settle window, in seconds.
     pub switch_s: f64,
-    /// Conservation of frames from the generator's start to its end, by family.
-    pub conservation: BTreeMap<AddressFamily, Conservation>,
-    /// The generator's own cost, from the drop-at-ingress control, in ns/packet, by family.
-    pub generator_cost_ns: BTreeMap<AddressFamily, f64>,
+    /// Conservation of frames from the generator's start to its end, by stratum.
+    #[serde(with = "stratum::keys")]
+    pub conservation: BTreeMap<Stratum, Conservation>,
+    /// The generator's own cost, from the drop-at-ingress control, in ns/packet, by stratum.
+    #[serde(with = "stratum::keys")]
+    pub generator_cost_ns: BTreeMap<Stratum, f64>,
     /// The calibration loop's time where nothing disturbs it, in nanoseconds.
     pub undisturbed_loop_ns: f64,
     /// From where it is known who else had the load's CPUs; none where nobody could tell.
@@ -276,8 +280,9 @@ pub struct BlockRecord {
     /// How fast the load's CPUs were clocked, those of which the machine tells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpu_speeds: Vec<CpuSpeed>,
-    /// Which part of the slices the observations rest on, by family.
-    pub rate_basis: BTreeMap<AddressFamily, RateBasis>,
+    /// Which part of the slices the observations rest on, by stratum.
+    #[serde(with = "stratum::keys")]
+    pub rate_basis: BTreeMap<Stratum, RateBasis>,
     /// Of a lab of hosts: everything that was found to differ between the variants on the DUT, and each sysctl that its
     /// kernel has made something else of than was asked for, by variant and fact.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -388,8 +393,9 @@ pub struct Verification {
 /// One row of `blocks/<n>.csv`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SliceRecord {
-    /// The address family.
-    pub family: AddressFamily,
+    /// The stratum.
+    #[serde(flatten)]
+    pub stratum: Stratum,
     /// Round, from 1.
     pub round: u32,
     /// Place in the round, from 0.
@@ -467,9 +473,9 @@ pub const ALONE_RATIO_MIN: f64 = 0.25;
 impl SliceRecord {
     /// A slice at its place, from 1 and from 0, of which nothing is known.
     #[must_use]
-    pub fn at(family: AddressFamily, round: u32, position: u32, variant: VariantName) -> Self {
+    pub fn at(stratum: Stratum, round: u32, position: u32, variant: VariantName) -> Self {
         Self {
-            family,
+            stratum,
             round,
             position,
             variant,
@@ -540,14 +546,19 @@ pub struct LoadRecord {
     /// Why it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// What was measured and settled for each family.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub families: BTreeMap<AddressFamily, FamilyLoad>,
+    /// What was measured and settled for each stratum.
+    #[serde(
+        rename = "families",
+        default,
+        with = "stratum::keys",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub strata: BTreeMap<Stratum, StratumLoad>,
 }
 
-/// What a family's load was settled by, in frames per second.
+/// What a stratum's load was settled by, in frames per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct FamilyLoad {
+pub struct StratumLoad {
     /// What the first comparison's baseline forwarded while more than that was offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_capacity_pps: Option<f64>,
@@ -795,7 +806,7 @@ mod tests {
             attempt,
             order: 0,
             variant: VariantName::from_label("none"),
-            family: AddressFamily::Inet,
+            stratum: Stratum::INET,
             start: "2026-11-21T08:42:53Z".into(),
             measured_s: 1.0,
             tester: TesterReading::default(),

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toml::Spanned;
 
+use crate::diagnostic::listed;
 use crate::digest::sha256;
 use crate::document::Reading;
-use crate::experiment::ExperimentFile;
+use crate::experiment::{ExperimentFile, ReferenceEntry};
 use crate::files::{Read, beside, open};
 use crate::resolved::{Reference, ReferenceData, Variant};
+use crate::traffic::TrafficEntry;
 
 /// More than any published run has; a file beyond that is another kind of file.
 const OBSERVATIONS_MAX: usize = 10_000;
@@ -32,24 +34,60 @@ pub(crate) fn references(
                 )
                 .with_help("a label names one variant, or one set of earlier data");
         }
-        let mut families = BTreeMap::new();
-        for (family, named) in &entry.files {
-            if !file.traffic.families().contains(family) {
+        let mut strata = BTreeMap::new();
+        let traffic = traffic(reading, file, entry);
+        for (family, named) in traffic.into_iter().flat_map(|_| &entry.files) {
+            let measured = traffic.and_then(|of| of.strata().find(|of| of.family == *family));
+            let Some(stratum) = measured else {
                 reading
                     .warning(named.span(), format!("{family} is not measured"))
                     .with_help("these data are not shown");
                 continue;
-            }
+            };
             if let Some(data) = data(reading, named, read) {
-                families.insert(*family, data);
+                strata.insert(stratum, data);
             }
         }
         references.push(Reference {
             label: label.clone(),
-            families,
+            strata,
         });
     }
     references
+}
+
+/// The traffic under which a reference was measured; an error where that is none of the experiment's.
+fn traffic<'f>(
+    reading: &mut Reading<'_>,
+    file: &'f ExperimentFile,
+    entry: &ReferenceEntry,
+) -> Option<&'f TrafficEntry> {
+    let named = match (&entry.traffic, file.traffics.as_slice()) {
+        (Some(named), _) => named,
+        (None, [only]) => return Some(only),
+        (None, _) => {
+            let message = "nothing says under which traffic this was measured";
+            let span = entry.label.span();
+            let diagnostic = reading.error(span, message);
+            diagnostic.with_help("name one of the experiment's: traffic = \"imix\"");
+            return None;
+        }
+    };
+    let names = || file.traffics.iter().filter_map(TrafficEntry::name);
+    let found = file.traffics.iter().find(|of| {
+        let name = of.name();
+        name.is_some_and(|name| name.as_str() == named.get_ref())
+    });
+    if found.is_none() {
+        let message = format!("no [[traffic]] has the name {:?}", named.get_ref());
+        let all = listed(names().map(|name| name.to_string()));
+        let diagnostic = reading.error(named.span(), message);
+        diagnostic.with_help(match all.as_str() {
+            "" => "leave it out: the only traffic has no name".to_owned(),
+            all => format!("there are: {all}"),
+        });
+    }
+    found
 }
 
 fn data(

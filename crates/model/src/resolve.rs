@@ -15,6 +15,7 @@ use crate::lab_file::LabFile;
 use crate::load::Load;
 use crate::references::references;
 use crate::resolved::{Design, Factor, Lab, Resolved};
+use crate::traffic::settle;
 use crate::variants::{check_factors, comparisons, control, variants};
 
 /// More than are measured in a day; a plan holds the order of all.
@@ -162,7 +163,7 @@ fn resolve(
     let comparisons = comparisons(reading, &file, made.as_deref());
     let bindings = lab.as_ref().map(|lab| bindings(reading, &file, lab, read));
     let references = references(reading, &file, made.as_deref().unwrap_or_default(), read);
-    let traffic = lab.as_ref().map(|lab| file.traffic.settle(reading, lab));
+    let traffics = lab.as_ref().map(|lab| settle(reading, file.traffics, lab));
 
     let mut variants = made?;
     if variants.len() == 1 && !file.control {
@@ -184,7 +185,7 @@ fn resolve(
         factors: factors.map(factor).collect(),
         variants,
         comparisons,
-        traffic: traffic?,
+        traffics: traffics?,
         design: Design {
             seed: if file.design.seed_was_drawn {
                 drawn_seed
@@ -208,13 +209,13 @@ fn resolve(
         u64::from(resolved.design.blocks),
         u64::from(resolved.design.rounds),
         resolved.variants.len() as u64,
-        resolved.traffic.families.len() as u64,
+        resolved.strata().count() as u64,
     ];
     let slices: u64 = slices.iter().product();
     if slices > SLICES_MAX {
         let message = format!("the plan has {slices} slices, more than {SLICES_MAX}");
         reading.error(0..0, message).with_help(
-            "they are blocks times rounds times variants times families; choose fewer of one of them",
+            "they are blocks times rounds times variants times families of all traffics; choose fewer of one of them",
         );
     }
     Some(resolved)

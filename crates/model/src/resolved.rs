@@ -1,6 +1,6 @@
 //! The experiment and its lab with every default filled in: what a run does, and what is hashed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
@@ -10,9 +10,9 @@ use crate::digest::sha256;
 use crate::hosts::Hosts;
 use crate::kind::LabKind;
 use crate::load::Load;
-use crate::plan::SliceTraffic;
 use crate::profile::Profiling;
-use crate::words::{AddressFamily, Level, VariantName};
+use crate::stratum::{self, Stratum, TrafficName};
+use crate::words::{AddressFamily, Level, LoadRegime, VariantName};
 
 /// An experiment whose defaults, variants, comparisons and lab are all settled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,8 +29,9 @@ pub struct Resolved {
     pub variants: Vec<Variant>,
     /// What is compared with what.
     pub comparisons: Vec<Comparison>,
-    /// What the tester sends.
-    pub traffic: Traffic,
+    /// What the tester sends: one without a name, or several with names, alike in direction and load regime.
+    #[serde(rename = "traffic", with = "traffics")]
+    pub traffics: Vec<Traffic>,
     /// How often, how long and in what order.
     pub design: Design,
     /// The profiles that are taken, where any are.
@@ -66,17 +67,80 @@ impl Resolved {
         self.factors.iter().filter(reboots).collect()
     }
 
-    /// The load of a slice; none where its traffic has a name, and no traffic of this experiment has one.
+    /// What is measured and reported apart, in the order of the file: each address family of each traffic.
+    pub fn strata(&self) -> impl Iterator<Item = Stratum> {
+        self.traffics.iter().flat_map(Traffic::strata)
+    }
+
+    /// The address families that any traffic has, each once.
     #[must_use]
-    pub fn load_of(&self, traffic: &SliceTraffic) -> Option<Load> {
-        let is_named = traffic.name.is_some();
-        (!is_named).then_some(traffic.load.unwrap_or(self.traffic.load))
+    pub fn families(&self) -> Vec<AddressFamily> {
+        let families: BTreeSet<_> = self.strata().map(|stratum| stratum.family).collect();
+        families.into_iter().collect()
+    }
+
+    /// What is sent in a stratum of this experiment.
+    ///
+    /// # Panics
+    /// Where no traffic of this experiment has the stratum's name: whoever reads strata from files checks them first.
+    #[must_use]
+    pub fn traffic(&self, stratum: Stratum) -> &Traffic {
+        let mut traffics = self.traffics.iter();
+        traffics
+            .find(|traffic| traffic.name == stratum.traffic)
+            .unwrap_or_else(|| panic!("no traffic of {} is that of {stratum}", self.name))
+    }
+
+    /// Through which of the DUT's ports frames come in, which is the same for all traffics.
+    #[must_use]
+    pub fn direction(&self) -> Direction {
+        self.first_traffic().direction
+    }
+
+    /// The load regime, which is the same for all traffics.
+    #[must_use]
+    pub fn regime(&self) -> LoadRegime {
+        self.first_traffic().load.regime()
+    }
+
+    fn first_traffic(&self) -> &Traffic {
+        self.traffics.first().expect("an experiment has a traffic")
     }
 
     /// The variant of that name.
     #[must_use]
     pub fn variant(&self, name: &VariantName) -> Option<&Variant> {
         self.variants.iter().find(|variant| &variant.name == name)
+    }
+}
+
+/// The traffics of an experiment, which are alike in direction and load regime.
+mod traffics {
+    use serde::{Deserializer, de};
+
+    use super::Traffic;
+    pub(super) use crate::one_or_several::serialize;
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<Traffic>, D::Error> {
+        let traffics: Vec<Traffic> = crate::one_or_several::deserialize(deserializer)?;
+        let Some(first) = traffics.first() else {
+            return Err(de::Error::custom("an experiment without a traffic"));
+        };
+        let is_alike = |of: &Traffic| {
+            (of.direction, of.load.regime()) == (first.direction, first.load.regime())
+        };
+        if !traffics.iter().all(is_alike) {
+            let message = "the traffics of an experiment differ in direction or load regime";
+            return Err(de::Error::custom(message));
+        }
+        let names = || traffics.iter().map(|traffic| traffic.name);
+        let is_twice = |(next, name)| names().skip(next).any(|other| other == name);
+        if (1..).zip(names()).any(is_twice) {
+            return Err(de::Error::custom("two traffics have one name"));
+        }
+        Ok(traffics)
     }
 }
 
@@ -132,8 +196,9 @@ pub struct Comparison {
 pub struct Reference {
     /// Its name for readers.
     pub label: String,
-    /// Its observations, by address family.
-    pub families: BTreeMap<AddressFamily, ReferenceData>,
+    /// Its observations, by stratum.
+    #[serde(rename = "families", with = "stratum::keys")]
+    pub strata: BTreeMap<Stratum, ReferenceData>,
 }
 
 /// The observations of a file of earlier data.
@@ -150,7 +215,10 @@ pub struct ReferenceData {
 /// What the tester sends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// The strata, measured one after the other inside a block.
+    /// Its name, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<TrafficName>,
+    /// The address families, measured one after the other inside a block.
     pub families: Vec<AddressFamily>,
     /// The sizes of the frames, sent in turn.
     pub frame_sizes: Vec<FrameSize>,
@@ -182,6 +250,7 @@ impl Default for Traffic {
             last: 2000,
         };
         Self {
+            name: None,
             families: vec![AddressFamily::Inet],
             frame_sizes: vec![FrameSize {
                 bytes: 64,
@@ -265,6 +334,15 @@ pub enum Direction {
 }
 
 impl Traffic {
+    /// Its strata, one for each address family.
+    pub fn strata(&self) -> impl Iterator<Item = Stratum> {
+        let families = self.families.iter();
+        families.map(|&family| Stratum {
+            traffic: self.name,
+            family,
+        })
+    }
+
     /// How many flows the tester sends in each direction.
     #[must_use]
     pub fn flows(&self) -> u32 {

@@ -29,7 +29,7 @@ pub fn experiment() -> Value {
             "variant": at_most(variants::VARIANTS_MAX, variants()),
             "exclude": tables("Combinations of levels that are not made; only without [[variant]].", 0, exclude()),
             "comparison": tables("What is compared with what.", 0, comparison()),
-            "traffic": traffic_table(),
+            "traffic": traffics(),
             "design": design(),
             "profile": profile(),
             "reference": tables("Earlier data, shown beside the results.", 0, reference()),
@@ -133,12 +133,27 @@ fn comparison() -> Value {
     }))
 }
 
+fn traffics() -> Value {
+    json!({
+        "description": "What the tester sends: [traffic], or several [[traffic]] with names.",
+        "anyOf": [
+            traffic_table(),
+            { "type": "array", "items": traffic_table(), "minItems": 1, "maxItems": traffic::TRAFFICS_MAX },
+        ],
+    })
+}
+
 fn traffic_table() -> Value {
     let count = |what| integer(what, &(1..=traffic::FLOWS_MAX));
     let families = [AddressFamily::Inet, AddressFamily::Inet6].map(AddressFamily::as_str);
     table(json!({
         "description": "What the tester sends.",
         "properties": {
+            "name": {
+                "description": "Its name, where there are several.",
+                "type": "string",
+                "pattern": "^[a-z0-9][a-z0-9-]{0,23}$",
+            },
             "families": {
                 "description": "Address families, measured one after the other and reported apart.",
                 "type": "array",
@@ -265,7 +280,11 @@ fn reference() -> Value {
     let files = table(json!({ "properties": { "inet": file, "inet6": file }, "minProperties": 1 }));
     table(json!({
         "required": ["label", "pps"],
-        "properties": { "label": line("Its name for readers."), "pps": files },
+        "properties": {
+            "label": line("Its name for readers."),
+            "pps": files,
+            "traffic": line("The traffic under which they were measured, where there are several."),
+        },
     }))
 }
 
@@ -503,22 +522,45 @@ mod tests {
             experiment::COMPARISON_KEYS,
             "/experiment/properties/comparison/items",
         ),
-        (traffic::TRAFFIC_KEYS, "/experiment/properties/traffic"),
         (
-            traffic::RANGE_KEYS,
-            "/experiment/properties/traffic/properties/inet",
+            traffic::TRAFFIC_KEYS,
+            "/experiment/properties/traffic/anyOf/0",
         ),
         (
             traffic::RANGE_KEYS,
-            "/experiment/properties/traffic/properties/inet6",
+            "/experiment/properties/traffic/anyOf/0/properties/inet",
+        ),
+        (
+            traffic::RANGE_KEYS,
+            "/experiment/properties/traffic/anyOf/0/properties/inet6",
         ),
         (
             traffic::FRAME_SIZE_KEYS,
-            "/experiment/properties/traffic/properties/frame_size/anyOf/2/items",
+            "/experiment/properties/traffic/anyOf/0/properties/frame_size/anyOf/2/items",
         ),
         (
             traffic::LOAD_KEYS,
-            "/experiment/properties/traffic/properties/load/anyOf/1",
+            "/experiment/properties/traffic/anyOf/0/properties/load/anyOf/1",
+        ),
+        (
+            traffic::TRAFFIC_KEYS,
+            "/experiment/properties/traffic/anyOf/1/items",
+        ),
+        (
+            traffic::RANGE_KEYS,
+            "/experiment/properties/traffic/anyOf/1/items/properties/inet",
+        ),
+        (
+            traffic::RANGE_KEYS,
+            "/experiment/properties/traffic/anyOf/1/items/properties/inet6",
+        ),
+        (
+            traffic::FRAME_SIZE_KEYS,
+            "/experiment/properties/traffic/anyOf/1/items/properties/frame_size/anyOf/2/items",
+        ),
+        (
+            traffic::LOAD_KEYS,
+            "/experiment/properties/traffic/anyOf/1/items/properties/load/anyOf/1",
         ),
         (experiment::DESIGN_KEYS, "/experiment/properties/design"),
         (profile::PROFILE_KEYS, "/experiment/properties/profile"),

@@ -1,4 +1,4 @@
-//! The `[traffic]` table: what the tester sends, and how much of it.
+//! The `[traffic]` table, or every `[[traffic]]`: what the tester sends, and how much of it.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -13,11 +13,13 @@ use crate::hosts::Hosts;
 use crate::lab_file::{LabFile, no_turns};
 use crate::load::Load;
 use crate::resolved::{Direction, FirstAddresses, FrameSize, PortRange, Traffic};
+use crate::stratum::{Stratum, TrafficName, TrafficNameError};
 use crate::traffic_check::{OTHER_ADDRESSES, TrafficFault};
 use crate::traffic_text::TrafficTextError;
 use crate::words::AddressFamily;
 
 pub(crate) const TRAFFIC_KEYS: &[&str] = &[
+    "name",
     "families",
     "frame_size",
     "sources",
@@ -30,6 +32,8 @@ pub(crate) const TRAFFIC_KEYS: &[&str] = &[
     "load",
     "burst",
 ];
+/// Each is measured in every block, one after the other.
+pub(crate) const TRAFFICS_MAX: usize = 16;
 pub(crate) const RANGE_KEYS: &[&str] = &["sources", "destinations"];
 pub(crate) const FRAME_SIZE_KEYS: &[&str] = &["bytes", "share"];
 pub(crate) const LOAD_KEYS: &[&str] = &["pps", "line_rate_percent"];
@@ -95,26 +99,135 @@ impl LoadChoice {
     }
 }
 
-/// A `[traffic]`, before the lab has had its say about the load.
+/// A `[traffic]` or one of several `[[traffic]]`, before the lab has had its say about the load.
 #[derive(Debug)]
 pub(crate) struct TrafficEntry {
+    span: Span,
     traffic: Traffic,
     /// Its place is the whole file where no load is given.
     load: Spanned<LoadChoice>,
 }
 
+impl Default for TrafficEntry {
+    fn default() -> Self {
+        Self {
+            span: 0..0,
+            traffic: Traffic::default(),
+            load: Spanned::new(0..0, LoadChoice::Lab),
+        }
+    }
+}
+
+/// What an experiment file says of traffic: one without a name, or several with names, which differ neither in their
+/// direction nor, once the lab has had its say, in their load regime.
+pub(crate) fn traffics(reading: &mut Reading<'_>, file: &Table<'_>) -> Vec<TrafficEntry> {
+    let tables = file.one_or_several(reading, "traffic", TRAFFIC_KEYS);
+    if tables.len() > TRAFFICS_MAX {
+        let message = format!("there are {} traffics", tables.len());
+        reading
+            .error(tables[TRAFFICS_MAX].span.clone(), message)
+            .with_help(format!(
+                "an experiment measures {TRAFFICS_MAX} of them at most"
+            ));
+    }
+    let tables = tables.iter().take(TRAFFICS_MAX);
+    let entries: Vec<_> = tables
+        .map(|table| TrafficEntry::read(reading, table))
+        .collect();
+    if entries.is_empty() {
+        return vec![TrafficEntry::default()];
+    }
+    for (number, entry) in entries.iter().enumerate() {
+        let (before, span) = (&entries[..number], || entry.span.clone());
+        match entry.name() {
+            None if entries.len() > 1 => {
+                reading
+                    .error(span(), "this traffic has no name")
+                    .with_help("several traffics need names: name = \"imix\"");
+            }
+            Some(name) if before.iter().any(|other| other.name() == Some(name)) => {
+                let message = format!("two traffics have the name {:?}", name.as_str());
+                reading.error(span(), message);
+            }
+            _ => {}
+        }
+        if entry.traffic.direction != entries[0].traffic.direction {
+            reading
+                .error(
+                    span(),
+                    "this traffic has another `direction` than the first",
+                )
+                .with_help("measure both directions in an experiment of its own");
+        }
+    }
+    entries
+}
+
+/// The traffics in a lab; an error where the lab cannot say how much that is.
+pub(crate) fn settle(
+    reading: &mut Reading<'_>,
+    entries: Vec<TrafficEntry>,
+    lab: &LabFile,
+) -> Vec<Traffic> {
+    let mut settled: Vec<Traffic> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let span = entry.load_span();
+        let traffic = entry.settle(reading, lab);
+        let regime = traffic.load.regime();
+        if let Some(first) = settled.first()
+            && first.load.regime() != regime
+        {
+            let message = format!(
+                "this traffic is {regime}, and the first {}",
+                first.load.regime()
+            );
+            reading.error(span, message).with_help(
+                "an experiment has one load regime, since each needs CPUs of its own: measure the others in experiments \
+                 of their own",
+            );
+        }
+        settled.push(traffic);
+    }
+    settled
+}
+
 impl TrafficEntry {
-    pub(crate) fn families(&self) -> &[AddressFamily] {
-        &self.traffic.families
+    pub(crate) fn name(&self) -> Option<TrafficName> {
+        self.traffic.name
+    }
+
+    pub(crate) fn strata(&self) -> impl Iterator<Item = Stratum> {
+        self.traffic.strata()
+    }
+
+    /// Where its load is given, or else its table.
+    fn load_span(&self) -> Span {
+        match self.load.span() {
+            span if span.is_empty() => self.span.clone(),
+            span => span,
+        }
     }
 
     /// Reads the table, notes every error in it and goes on with defaults in its place.
-    pub(crate) fn read(reading: &mut Reading<'_>, table: Option<&Table<'_>>) -> Self {
-        let mut traffic = Traffic::default();
-        let mut load = Spanned::new(0..0, LoadChoice::Lab);
-        let Some(table) = table else {
-            return Self { traffic, load };
-        };
+    fn read(reading: &mut Reading<'_>, table: &Table<'_>) -> Self {
+        let Self {
+            mut traffic,
+            mut load,
+            ..
+        } = Self::default();
+        if let Some(value) = table.value("name")
+            && let Some(name) = reading.line(value, &table.what("name"))
+        {
+            match name.get_ref().parse() {
+                Ok(name) => traffic.name = Some(name),
+                Err(TrafficNameError) => {
+                    let message = format!("{:?} is no name of a traffic", name.get_ref());
+                    reading
+                        .error(name.span(), message)
+                        .with_help(TrafficNameError.to_string());
+                }
+            }
+        }
         if let Some(value) = table.value("families")
             && let Some(families) = families(reading, value, &table.what("families"))
         {
@@ -157,16 +270,26 @@ impl TrafficEntry {
             traffic.burst_frames = burst.unwrap_or(traffic.burst_frames);
             if burst.is_some() && is_load_read && !load.get_ref().is_paced() {
                 reading
-                    .error(value.span(), "`burst` in [traffic] needs a paced load")
+                    .error(
+                        value.span(),
+                        format!("{} needs a paced load", table.what("burst")),
+                    )
                     .with_help("give one, for example load = { pps = 100000 }, or leave it out");
             }
         }
-        Self { traffic, load }
+        let span = table.span.clone();
+        Self {
+            span,
+            traffic,
+            load,
+        }
     }
 
     /// The traffic in a lab; an error where the lab cannot say how much that is.
-    pub(crate) fn settle(self, reading: &mut Reading<'_>, lab: &LabFile) -> Traffic {
-        let Self { mut traffic, load } = self;
+    fn settle(self, reading: &mut Reading<'_>, lab: &LabFile) -> Traffic {
+        let Self {
+            mut traffic, load, ..
+        } = self;
         traffic.load = match *load.get_ref() {
             LoadChoice::Lab => lab.load,
             LoadChoice::Load(load) => load,
@@ -376,7 +499,7 @@ fn read_addresses(reading: &mut Reading<'_>, table: &Table<'_>, traffic: &mut Tr
         let given = table.value(key).and_then(|value| {
             let addresses = reading.integer(value, &table.what(key), 1..=FLOWS_MAX)?;
             Some(Count {
-                table: "[traffic]",
+                table: table.name(),
                 addresses: Spanned::new(value.span(), addresses),
             })
         });

@@ -112,7 +112,7 @@ mod tests {
         let Record::Block(block) = serde_json::from_value(record).unwrap() else {
             panic!("it is a block");
         };
-        let frames = &block.conservation[&crate::AddressFamily::Inet];
+        let frames = &block.conservation[&crate::Stratum::INET];
         assert_eq!(
             (frames.not_transmitted_frames, frames.drops.len()),
             (300, 1)

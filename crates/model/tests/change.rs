@@ -185,7 +185,7 @@ fn a_lab_keeps_what_it_has_and_a_factor_of_the_same_name() {
     assert!(text.contains("[bind.\"xdp (2)\"]"), "{text}");
     let change = of_words("xdp", &["off", "fib"]).unwrap();
     let resolved = written(change, lab, &conditions(), &[]);
-    assert_eq!(resolved.traffic.load.regime(), LoadRegime::Overload);
+    assert_eq!(resolved.traffics[0].load.regime(), LoadRegime::Overload);
     assert!(resolved.lab.bindings.contains_key("xdp (2)"));
 }
 
@@ -226,7 +226,7 @@ fn conditions_are_written_as_they_were_asked() {
     };
     let change = of_words("xdp", &["off", "fib"]).unwrap();
     let resolved = written(change, NETNS, &asked, &[]);
-    let traffic = &resolved.traffic;
+    let traffic = &resolved.traffics[0];
     assert_eq!(traffic.families, asked.families);
     assert_eq!(FrameSizes(traffic.frame_sizes.clone()), asked.frame_sizes);
     assert_eq!(traffic.sources * traffic.destinations, 65_000);
@@ -240,8 +240,8 @@ fn conditions_are_written_as_they_were_asked() {
     };
     let change = of_words("xdp", &["off", "fib"]).unwrap();
     let resolved = written(change, NETNS, &asked, &[]);
-    assert_eq!(resolved.traffic.load.regime(), LoadRegime::Overload);
-    assert_eq!(resolved.traffic.frame_sizes, asked.frame_sizes.0);
+    assert_eq!(resolved.traffics[0].load.regime(), LoadRegime::Overload);
+    assert_eq!(resolved.traffics[0].frame_sizes, asked.frame_sizes.0);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use fwdlab_model::{
     AddressFamily, Binding, CommandBinding, Diagnostics, Direction, DutInterface, FirstAddresses,
     FrameSize, Knob, LabKind, Level, LoadRegime, Loaded, Order, PortRange, Resolved, RouterLab,
-    RouterTester, System, Values, load,
+    RouterTester, Stratum, System, Values, load,
 };
 use insta::assert_snapshot;
 use proptest::prelude::*;
@@ -204,8 +204,8 @@ fn the_quickstart_is_what_it_says() {
     assert_eq!((design.blocks, design.rounds), (8, 10));
     assert_eq!((design.slice_ms, design.settle_ms), (100, 50));
     assert_eq!((design.seed, design.seed_was_drawn), (7, true));
-    assert_eq!(resolved.traffic.flows(), 2000);
-    assert_eq!(resolved.traffic.load.regime(), LoadRegime::SelfClocked);
+    assert_eq!(resolved.traffics[0].flows(), 2000);
+    assert_eq!(resolved.traffics[0].load.regime(), LoadRegime::SelfClocked);
 
     // A binding that the experiment does not use is no part of it.
     let bound: Vec<&str> = resolved.lab.bindings.keys().map(String::as_str).collect();
@@ -351,7 +351,8 @@ fn one_variant_and_its_control_are_an_experiment() {
 fn paced_load_is_an_intended_load() {
     let traffic = small("[traffic]\nload = { pps = 100_000 }\n")
         .resolved()
-        .traffic;
+        .traffics
+        .remove(0);
     assert_eq!(traffic.load.regime(), LoadRegime::Paced);
     assert_eq!(traffic.load.intended_pps(), Some(100_000));
 }
@@ -366,8 +367,8 @@ fn the_load_is_the_labs_unless_the_experiment_says() {
         assert_eq!(resolved.lab.dut_cpu, Some(3));
         assert_eq!(resolved.lab.link_gbps, Some(10.0));
         (
-            resolved.traffic.load.regime(),
-            resolved.traffic.load.intended_pps(),
+            resolved.traffics[0].load.regime(),
+            resolved.traffics[0].load.intended_pps(),
         )
     };
     assert_eq!(regime(""), (LoadRegime::Overload, None));
@@ -411,7 +412,7 @@ fn the_smallest_frames_of_a_fast_link_are_a_load() {
         );
         let files = small("[traffic]\nload = { line_rate_percent = 100 }\n");
         let resolved = files.with("experiments/lab.toml", &lab).resolved();
-        assert_eq!(resolved.traffic.load.intended_pps(), Some(pps));
+        assert_eq!(resolved.traffics[0].load.intended_pps(), Some(pps));
     }
 }
 
@@ -426,7 +427,8 @@ fn traffic_has_sizes_ranges_ports_and_directions() {
          [traffic.inet6]\nsources = \"2001:db8::1-2001:db8::14\"\n",
     )
     .resolved()
-    .traffic;
+    .traffics
+    .remove(0);
     let sizes = [(64, 7), (594, 4), (1518, 1)].map(|(bytes, share)| FrameSize { bytes, share });
     assert_eq!(traffic.frame_sizes, sizes);
     let ports = |first, last| PortRange { first, last };
@@ -457,7 +459,8 @@ fn traffic_has_sizes_ranges_ports_and_directions() {
         "[traffic]\nframe_size = {listed}\nsources = 256\ndestinations = 256\n"
     ))
     .resolved()
-    .traffic;
+    .traffics
+    .remove(0);
     let sizes = [(128, 3), (64, 1)].map(|(bytes, share)| FrameSize { bytes, share });
     assert_eq!(traffic.frame_sizes, sizes);
     assert_eq!(traffic.flows(), 65_536);
@@ -636,7 +639,7 @@ fn earlier_data_are_part_of_the_experiment() {
         panic!("{:?}", resolved.references);
     };
     assert_eq!(reference.label, "last year");
-    let data = &reference.families[&AddressFamily::Inet];
+    let data = &reference.strata[&Stratum::INET];
     assert_eq!(data.path, "old/a.pps");
     assert_eq!(data.observations_pps, [1e6, 1_200_000.5]);
     // By sha256sum.
@@ -658,7 +661,7 @@ fn earlier_data_are_part_of_the_experiment() {
     );
     let unmeasured = files.changed(EXPERIMENT, "inet =", "inet6 =");
     assert!(unmeasured.warnings().contains("inet6 is not measured"));
-    assert!(unmeasured.resolved().references[0].families.is_empty());
+    assert!(unmeasured.resolved().references[0].strata.is_empty());
 }
 
 #[test]
@@ -802,7 +805,7 @@ fn a_router_is_set_by_its_knobs() {
             overload_ratio: 1.5,
         })
     );
-    assert_eq!(resolved.traffic.load.regime(), LoadRegime::Overload);
+    assert_eq!(resolved.traffics[0].load.regime(), LoadRegime::Overload);
     assert_eq!(
         resolved.lab.bindings["iflib.simple_tx"],
         Binding::Knob {
@@ -821,10 +824,7 @@ fn a_router_is_set_by_its_knobs() {
     assert_ne!(defaults.hash(), resolved.hash());
     assert_eq!(small("").resolved().lab.router, None);
     let silent = Files::knobs(&ROUTER.replacen("regime = \"overload\"\n", "", 1));
-    assert_eq!(
-        silent.resolved().traffic.load.regime(),
-        LoadRegime::SelfClocked
-    );
+    assert_eq!(silent.resolved().regime(), LoadRegime::SelfClocked);
 }
 
 #[test]
@@ -833,7 +833,7 @@ fn what_needs_a_reboot_has_no_rounds() {
     let resolved = files.resolved();
     assert_eq!(resolved.lab.kind, LabKind::Ssh(System::Freebsd));
     assert_eq!(resolved.lab.router, None);
-    assert_eq!(resolved.traffic.load.regime(), LoadRegime::Overload);
+    assert_eq!(resolved.traffics[0].load.regime(), LoadRegime::Overload);
     let rebooting = resolved.rebooting_factors();
     let names: Vec<&str> = rebooting
         .iter()
@@ -1180,7 +1180,7 @@ fn hosts_are_part_of_a_lab_and_where_their_files_lie_is_not() {
     );
     assert_eq!(hosts.tester.cpus, [1]);
     assert_eq!(one.hash(), other.hash());
-    assert_eq!(one.traffic.load.regime().to_string(), "overload");
+    assert_eq!(one.regime().to_string(), "overload");
 }
 
 #[test]
@@ -1597,10 +1597,10 @@ fn is_judged(files: &Files) {
             for comparison in &resolved.comparisons {
                 assert!(resolved.variant(&comparison.baseline).is_some());
             }
-            assert!((1..=65_536).contains(&resolved.traffic.flows()));
-            assert!(!resolved.traffic.frame_sizes.is_empty());
-            let is_paced = resolved.traffic.load.regime() == LoadRegime::Paced;
-            assert_eq!(is_paced, resolved.traffic.load.intended_pps().is_some());
+            assert!((1..=65_536).contains(&resolved.traffics[0].flows()));
+            assert!(!resolved.traffics[0].frame_sizes.is_empty());
+            let is_paced = resolved.traffics[0].load.regime() == LoadRegime::Paced;
+            assert_eq!(is_paced, resolved.traffics[0].load.intended_pps().is_some());
             let json = serde_json::to_string(&resolved).expect("plain data");
             assert_eq!(
                 serde_json::from_str::<Resolved>(&json).expect("plain data"),

@@ -157,17 +157,20 @@ fn each_is_what_was_published_in_either_lab() {
             assert_eq!(compared, published.compared, "{name}");
             // And the A/A control.
             assert_eq!(resolved.variants.len(), published.variants + 1, "{name}");
-            assert_eq!(resolved.traffic.families, published.families, "{name}");
-            assert_eq!(resolved.traffic.flows(), 2000);
+            assert_eq!(resolved.traffics[0].families, published.families, "{name}");
+            assert_eq!(resolved.traffics[0].flows(), 2000);
             assert_eq!(
-                (resolved.traffic.sources, resolved.traffic.destinations),
+                (
+                    resolved.traffics[0].sources,
+                    resolved.traffics[0].destinations
+                ),
                 (20, 100)
             );
-            let [size] = resolved.traffic.frame_sizes.as_slice() else {
-                panic!("{name}: {:?}", resolved.traffic.frame_sizes);
+            let [size] = resolved.traffics[0].frame_sizes.as_slice() else {
+                panic!("{name}: {:?}", resolved.traffics[0].frame_sizes);
             };
             assert_eq!(size.bytes, 64);
-            assert_eq!(resolved.traffic.load, Load::Overload, "{name}");
+            assert_eq!(resolved.traffics[0].load, Load::Overload, "{name}");
             assert!(resolved.question.starts_with("Impact of "), "{name}");
             assert!(
                 resolved.question.ends_with(" on forwarding performance"),

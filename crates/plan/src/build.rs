@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use fwdlab_model::{FamilyOrder, Order, Plan, PlannedBlock, Resolved, Variant, VariantName};
+use fwdlab_model::{
+    Order, Plan, PlannedBlock, Resolved, Stratum, StratumOrder, Variant, VariantName,
+};
 use fwdlab_stats::{CONTROL_CONFIDENCE, Generator, StatsError};
 
 use crate::orders::{in_sequence, rounds};
@@ -161,7 +163,7 @@ fn most_variants(resolved: &Resolved) -> Result<usize, PlanError> {
         })
 }
 
-/// The plan of an experiment: every block, with the order of its families and slices.
+/// The plan of an experiment: every block, with the order of its strata and slices.
 ///
 /// It follows from the experiment and its seed alone, and a plan of more blocks begins with the
 /// same blocks.
@@ -171,7 +173,7 @@ fn most_variants(resolved: &Resolved) -> Result<usize, PlanError> {
 pub fn build(resolved: &Resolved) -> Result<Plan, PlanError> {
     let design = &resolved.design;
     for (what, count) in [
-        ("traffic.families", resolved.traffic.families.len()),
+        ("traffic.families", resolved.strata().count()),
         ("design.rounds", design.rounds as usize),
     ] {
         if count == 0 {
@@ -203,22 +205,22 @@ pub fn build(resolved: &Resolved) -> Result<Plan, PlanError> {
 
     let variants = variants_run(resolved);
     let mut generator = Generator::new(design.seed);
-    let mut families = resolved.traffic.families.clone();
+    let mut strata: Vec<Stratum> = resolved.strata().collect();
     let blocks = (1..=design.blocks)
         .map(|number| {
             match design.order {
                 Order::InSequence => {}
-                Order::Random if number % 2 == 1 => generator.shuffle(&mut families),
-                Order::Random => families.reverse(),
+                Order::Random if number % 2 == 1 => generator.shuffle(&mut strata),
+                Order::Random => strata.reverse(),
             }
             let mut orders = || match design.order {
                 Order::InSequence => in_sequence(variants.len(), design.rounds as usize),
                 Order::Random => rounds(variants.len(), design.rounds as usize, &mut generator),
             };
-            let families = families
+            let strata = strata
                 .iter()
-                .map(|&family| FamilyOrder {
-                    family,
+                .map(|&stratum| StratumOrder {
+                    stratum,
                     rounds: orders()
                         .into_iter()
                         .map(|row| {
@@ -229,7 +231,7 @@ pub fn build(resolved: &Resolved) -> Result<Plan, PlanError> {
                         .collect(),
                 })
                 .collect();
-            PlannedBlock { number, families }
+            PlannedBlock { number, strata }
         })
         .collect();
     Ok(Plan {
@@ -270,7 +272,7 @@ pub(crate) mod tests {
                 baseline: name(0),
                 variants: (1..variants).map(name).collect(),
             }],
-            traffic: Traffic::default(),
+            traffics: vec![Traffic::default()],
             design: Design {
                 blocks,
                 rounds,
@@ -287,7 +289,7 @@ pub(crate) mod tests {
     fn text(plan: &Plan) -> String {
         let mut lines = vec![format!("seed {}", plan.seed)];
         for block in &plan.blocks {
-            for order in &block.families {
+            for order in &block.strata {
                 let rounds: Vec<String> = order
                     .rounds
                     .iter()
@@ -300,7 +302,7 @@ pub(crate) mod tests {
                 lines.push(format!(
                     "block {} {}: {}",
                     block.number,
-                    order.family,
+                    order.stratum,
                     rounds.join(" | ")
                 ));
             }
@@ -340,21 +342,22 @@ pub(crate) mod tests {
     #[test]
     fn the_same_seed_gives_the_same_bytes_for_ever() {
         let mut resolved = experiment(3, 7, 4);
-        resolved.traffic.families.push(AddressFamily::Inet6);
+        resolved.traffics[0].families.push(AddressFamily::Inet6);
         insta::assert_snapshot!(text(&build(&resolved).unwrap()));
     }
 
     #[test]
     fn in_sequence_every_round_is_as_the_experiment_lists_it() {
         let mut resolved = experiment(3, 7, 4);
-        resolved.traffic.families.push(AddressFamily::Inet6);
+        resolved.traffics[0].families.push(AddressFamily::Inet6);
         resolved.design.order = Order::InSequence;
         let plan = build(&resolved).unwrap();
         let listed: Vec<PlannedSlice> = (0..3).map(|number| name(number).into()).collect();
         for block in &plan.blocks {
-            let families: Vec<AddressFamily> = block.families.iter().map(|f| f.family).collect();
-            assert_eq!(families, resolved.traffic.families);
-            for order in &block.families {
+            let families: Vec<AddressFamily> =
+                block.strata.iter().map(|f| f.stratum.family).collect();
+            assert_eq!(families, resolved.traffics[0].families);
+            for order in &block.strata {
                 assert_eq!(order.rounds, vec![listed.clone(); 4]);
             }
         }
@@ -365,9 +368,13 @@ pub(crate) mod tests {
     #[test]
     fn families_take_turns_in_going_first() {
         let mut resolved = experiment(2, 20, 1);
-        resolved.traffic.families.push(AddressFamily::Inet6);
+        resolved.traffics[0].families.push(AddressFamily::Inet6);
         let plan = build(&resolved).unwrap();
-        let first: Vec<AddressFamily> = plan.blocks.iter().map(|b| b.families[0].family).collect();
+        let first: Vec<AddressFamily> = plan
+            .blocks
+            .iter()
+            .map(|b| b.strata[0].stratum.family)
+            .collect();
         assert!(first.chunks(2).all(|pair| pair[0] != pair[1]));
         let odd: Vec<_> = first.iter().step_by(2).collect();
         assert!(odd.iter().any(|family| *family != odd[0]), "{odd:?}");
@@ -380,7 +387,7 @@ pub(crate) mod tests {
         assert_eq!(plan.blocks, longer.blocks[..8]);
         for (index, block) in plan.blocks.iter().enumerate() {
             for other in &plan.blocks[..index] {
-                assert_ne!(block.families, other.families);
+                assert_ne!(block.strata, other.strata);
             }
         }
     }
@@ -425,7 +432,7 @@ pub(crate) mod tests {
         let mut resolved = experiment(4, 8, 3);
         resolved.variants[1].unavailable = Some("no XDP".into());
         let plan = build(&resolved).unwrap();
-        let row = &plan.blocks[0].families[0].rounds[0];
+        let row = &plan.blocks[0].strata[0].rounds[0];
         assert_eq!(row.len(), 3);
         assert!(!row.contains(&name(1).into()));
     }
@@ -446,7 +453,7 @@ pub(crate) mod tests {
         let mut stranger = experiment(3, 8, 3);
         stranger.comparisons[0].variants.push(name(9));
         let mut no_families = experiment(3, 8, 3);
-        no_families.traffic.families.clear();
+        no_families.traffics[0].families.clear();
         let mut certain = experiment(3, 8, 3);
         certain.design.confidence_percent = 100.0;
         let messages: Vec<String> = [
@@ -476,17 +483,17 @@ pub(crate) mod tests {
             let mut resolved = experiment(variants, blocks, rounds);
             resolved.design.seed = seed;
             if both_families {
-                resolved.traffic.families.push(AddressFamily::Inet6);
+                resolved.traffics[0].families.push(AddressFamily::Inet6);
             }
             let plan = build(&resolved).unwrap();
             prop_assert_eq!(&plan, &build(&resolved).unwrap());
             prop_assert_eq!(plan.seed, seed);
             prop_assert!(plan.blocks.iter().map(|block| block.number).eq(1..=blocks));
             for block in &plan.blocks {
-                let mut families: Vec<_> = block.families.iter().map(|o| o.family).collect();
+                let mut families: Vec<_> = block.strata.iter().map(|o| o.stratum.family).collect();
                 families.sort_unstable();
-                prop_assert_eq!(&families, &resolved.traffic.families);
-                for order in &block.families {
+                prop_assert_eq!(&families, &resolved.traffics[0].families);
+                for order in &block.strata {
                     prop_assert_eq!(order.rounds.len(), rounds as usize);
                     for row in &order.rounds {
                         let mut row = row.clone();

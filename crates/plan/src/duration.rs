@@ -14,9 +14,9 @@ pub struct Overheads {
     pub set_up_s: f64,
     /// Switch from one variant to the next, before the settle window.
     pub switch_s: f64,
-    /// Once for each address family, everything else: start of the generator, its own cost's control,
+    /// Once for each stratum, everything else: start of the generator, its own cost's control,
     /// conservation, profiles that are taken again, what is written down.
-    pub family_s: f64,
+    pub stratum_s: f64,
 }
 
 impl Overheads {
@@ -26,12 +26,12 @@ impl Overheads {
         let design = &resolved.design;
         let switch_s = self.switch_s + f64::from(design.settle_ms) / 1e3;
         let slice_s = switch_s + f64::from(design.slice_ms) / 1e3;
-        let families_s: f64 = block
-            .families
+        let strata_s: f64 = block
+            .strata
             .iter()
-            .map(|family| {
-                let slices: usize = family.rounds.iter().map(Vec::len).sum();
-                let variants = family.rounds.first().map_or(0, Vec::len);
+            .map(|stratum| {
+                let slices: usize = stratum.rounds.iter().map(Vec::len).sum();
+                let variants = stratum.rounds.first().map_or(0, Vec::len);
                 let profiles_s = resolved.profiling.map_or(0.0, |profiling| {
                     let profile_s = f64::from(profiling.slice_ms) / 1e3;
                     match profiling.every {
@@ -40,10 +40,10 @@ impl Overheads {
                     }
                 });
                 let warm_up_s = f64::from(design.warm_up_ms) / 1e3;
-                self.family_s + warm_up_s + slices as f64 * slice_s + profiles_s
+                self.stratum_s + warm_up_s + slices as f64 * slice_s + profiles_s
             })
             .sum();
-        self.set_up_s + families_s
+        self.set_up_s + strata_s
     }
 
     /// The same, with this guess replaced by what blocks of a run took by the clock, whatever became of
@@ -67,17 +67,17 @@ impl Overheads {
                 let known = Self {
                     set_up_s: block.set_up_s,
                     switch_s: block.switch_s,
-                    family_s: 0.0,
+                    stratum_s: 0.0,
                 };
-                let families = planned.families.len().max(1) as f64;
-                let other_s = (took_s - known.block_s(planned, resolved)) / families;
+                let strata = planned.strata.len().max(1) as f64;
+                let other_s = (took_s - known.block_s(planned, resolved)) / strata;
                 others.push(other_s.max(0.0));
             }
         }
         Self {
             set_up_s: mixed(self.set_up_s, &set_ups),
             switch_s: mixed(self.switch_s, &switches),
-            family_s: mixed(self.family_s, &others),
+            stratum_s: mixed(self.stratum_s, &others),
         }
     }
 
@@ -131,7 +131,7 @@ mod tests {
         let overheads = Overheads {
             set_up_s: 2.0,
             switch_s: 0.02,
-            family_s: 0.5,
+            stratum_s: 0.5,
         };
         // 2 s + 0.5 s + 1 s + 50 slices of 20 + 50 + 100 ms.
         let block_s = overheads.block_s(&plan.blocks[0], &resolved);
@@ -158,7 +158,7 @@ mod tests {
     const GUESS: Overheads = Overheads {
         set_up_s: 0.5,
         switch_s: 0.015,
-        family_s: 0.4,
+        stratum_s: 0.4,
     };
 
     fn record(block: u32, set_up_s: f64, switch_s: f64, took_s: Option<f64>) -> BlockRecord {
@@ -250,7 +250,7 @@ mod tests {
         let learnt = GUESS.learnt(&resolved, &plan, &records);
         assert!((learnt.set_up_s - 4.5).abs() < 0.06, "{learnt:?}");
         assert!((learnt.switch_s - 0.05).abs() < 0.001, "{learnt:?}");
-        assert!((learnt.family_s - GUESS.family_s).abs() < f64::EPSILON);
+        assert!((learnt.stratum_s - GUESS.stratum_s).abs() < f64::EPSILON);
         let nothing: [BlockRecord; 0] = [];
         assert_eq!(GUESS.learnt(&resolved, &plan, &nothing), GUESS);
     }
@@ -280,7 +280,7 @@ mod tests {
                 .zip(&took_s)
                 .map(|(block, &took_s)| record(block, 1.0, switch_s, Some(took_s)))
                 .collect();
-            let at_least = Overheads { set_up_s: 1.0, switch_s: switch_s.max(GUESS.switch_s), family_s: 0.4 };
+            let at_least = Overheads { set_up_s: 1.0, switch_s: switch_s.max(GUESS.switch_s), stratum_s: 0.4 };
             let most_s = took_s
                 .iter()
                 .copied()

@@ -5,8 +5,8 @@ use std::mem::{discriminant, take};
 
 use fwdlab_model::record::{Fate, fates};
 use fwdlab_model::{
-    AddressFamily, BlockRecord, InvalidReason, NextSlice, Plan, PlannedBlock, Record, SliceRecord,
-    SliceSource, TrialRecord,
+    BlockRecord, InvalidReason, NextSlice, Plan, PlannedBlock, Record, SliceRecord, SliceSource,
+    Stratum, TrialRecord,
 };
 
 /// How often a block is measured at most.
@@ -239,12 +239,8 @@ impl PlanRun {
 
 impl SliceSource for PlanRun {
     /// The slices of the block that [`poll_block`](Self::poll_block) asks for.
-    fn next_slice(
-        &mut self,
-        family: AddressFamily,
-        last: Option<&SliceRecord>,
-    ) -> Option<NextSlice> {
-        self.open_blocks().next()?.slice_after(family, last)
+    fn next_slice(&mut self, stratum: Stratum, last: Option<&SliceRecord>) -> Option<NextSlice> {
+        self.open_blocks().next()?.slice_after(stratum, last)
     }
 }
 
@@ -302,7 +298,7 @@ mod tests {
         session: u32,
         valid: bool,
     ) -> (Vec<TrialRecord>, BlockRecord) {
-        let trials = request.block.families[0]
+        let trials = request.block.strata[0]
             .variants()
             .map(|variant| trial(request, session, variant, valid))
             .collect();
@@ -341,7 +337,7 @@ mod tests {
             attempt: request.attempt,
             order: 0,
             variant: variant.clone(),
-            family: AddressFamily::Inet,
+            stratum: Stratum::INET,
             start: String::new(),
             measured_s: 1.0,
             tester: TesterReading::default(),
@@ -391,31 +387,31 @@ mod tests {
     #[test]
     fn the_slices_of_the_open_block_follow_one_another() {
         let mut run = PlanRun::resume(build(&experiment(2, 6, 3)).unwrap(), &[]);
-        let family = AddressFamily::Inet;
+        let stratum = Stratum::INET;
         for _ in 0..2 {
             let request = run.poll_block().unwrap();
             let mut last: Option<SliceRecord> = None;
             let mut rounds: Vec<Vec<PlannedSlice>> = Vec::new();
-            while let Some(next) = run.next_slice(family, last.as_ref()) {
+            while let Some(next) = run.next_slice(stratum, last.as_ref()) {
                 if next.position == 0 {
                     rounds.push(Vec::new());
                 }
                 assert_eq!(next.round as usize, rounds.len());
                 let round = rounds.last_mut().unwrap();
                 assert_eq!(next.position as usize, round.len());
-                last = Some(measured(family, &next));
+                last = Some(measured(stratum, &next));
                 round.push(next.slice);
             }
-            assert_eq!(rounds, request.block.families[0].rounds);
-            assert_eq!(run.next_slice(AddressFamily::Inet6, None), None);
+            assert_eq!(rounds, request.block.strata[0].rounds);
+            assert_eq!(run.next_slice(Stratum::INET6, None), None);
             let (trials, block) = outcome(&request, 1, true);
             run.handle_outcome(&trials, &block);
         }
     }
 
-    fn measured(family: AddressFamily, next: &NextSlice) -> SliceRecord {
+    fn measured(stratum: Stratum, next: &NextSlice) -> SliceRecord {
         let variant = next.slice.variant.clone();
-        SliceRecord::at(family, next.round, next.position, variant)
+        SliceRecord::at(stratum, next.round, next.position, variant)
     }
 
     #[test]

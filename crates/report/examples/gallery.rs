@@ -7,13 +7,13 @@ mod synthetic;
 use std::error::Error;
 use std::path::Path;
 
-use fwdlab_model::AddressFamily;
+use fwdlab_model::Stratum;
 use fwdlab_report::{Report, render};
 use synthetic::Synthetic;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).ok_or("usage: gallery FOLDER")?;
-    let both = vec![AddressFamily::Inet, AddressFamily::Inet6];
+    let both = vec![Stratum::INET, Stratum::INET6];
     let many = |count: usize, step: f64| -> Vec<(String, f64)> {
         (0..count)
             .map(|index| {
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "twelve",
             Synthetic {
                 variants: many(12, 2.5),
-                families: both.clone(),
+                strata: both.clone(),
                 sessions: 2,
                 invalid: vec![(2, 1), (5, 3), (5, 4)],
                 ..Synthetic::default()
@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "wide",
             Synthetic {
                 block_noise_percent: 25.0,
-                families: both,
+                strata: both,
                 ..Synthetic::default()
             },
         ),

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use fwdlab_archive::Loaded;
-use fwdlab_model::AddressFamily;
+use fwdlab_model::Stratum;
 use fwdlab_report::render;
 use profiled::profiled;
 use synthetic::Synthetic;
@@ -52,11 +52,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// As many variants as the published result with most of them, in two address families, with profiles.
+/// As many variants as the published result with most of them, in two strata, with profiles.
 fn published() -> Loaded {
     let run = Synthetic {
         variants: synthetic::rules(6),
-        families: vec![AddressFamily::Inet, AddressFamily::Inet6],
+        strata: vec![Stratum::INET, Stratum::INET6],
         planned_blocks: 10,
         measured_blocks: 10,
         ..Synthetic::default()

@@ -1,7 +1,7 @@
 //! Whether an effect hangs on how much of a block was left undisturbed.
 
 use fwdlab_archive::Loaded;
-use fwdlab_model::{AddressFamily, RateBasis};
+use fwdlab_model::{RateBasis, Stratum};
 use fwdlab_stats::median;
 
 use crate::evidence::{self, Scope};
@@ -18,14 +18,14 @@ const BLOCKS_MIN: usize = 2;
 /// makes up for it.
 pub(crate) fn warnings(
     loaded: &Loaded,
-    family: AddressFamily,
+    stratum: Stratum,
     rows: &[Row],
     subject: impl Fn(&Row) -> String,
 ) -> Vec<Warning> {
     let attempts = evidence::attempts(loaded, Scope::Accepted);
     let is_undisturbed = |block: u32| {
         evidence::of_block(&attempts, block).is_some_and(|attempt| {
-            evidence::basis(attempt, family, Scope::Accepted) == RateBasis::Undisturbed
+            evidence::basis(attempt, stratum, Scope::Accepted) == RateBasis::Undisturbed
         })
     };
     let warning = |row: &Row| {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use fwdlab_archive::{ArchiveWarning, Attempt, Loaded};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Conservation, DutReading, Load, LoadRegime, Order, RateBasis, Record,
-    SessionRecord, Tester, Traffic, TrialRecord, VariantName,
+    Conservation, DutReading, Load, LoadRegime, Order, RateBasis, Record, SessionRecord, Stratum,
+    Tester, Traffic, TrialRecord, VariantName,
 };
 use fwdlab_stats::median;
 use fwdlab_stats::ministat::Dialect;
@@ -30,8 +30,8 @@ use crate::totals::{FlowsSection, conservation_totals, load_ratios};
 /// Under which readers see the frames that the tester's own port did not transmit.
 const NOT_TRANSMITTED: &str = "not transmitted by the tester";
 
-/// What the slices of each address family say.
-type SliceSections = BTreeMap<AddressFamily, SlicesSection>;
+/// What the slices of each stratum say.
+type SliceSections = BTreeMap<Stratum, SlicesSection>;
 
 impl Report {
     /// Builds the report of a run, finished or not.
@@ -52,9 +52,9 @@ impl Report {
         let mut warnings = Vec::new();
         let resolved = &loaded.resolved;
         let all: Vec<&VariantName> = resolved.variants.iter().map(|v| &v.name).collect();
-        for &family in &resolved.traffic.families {
-            let (section, found) = checks::slices(loaded, family, &all)?;
-            slices.extend(section.map(|section| (family, section)));
+        for stratum in resolved.strata() {
+            let (section, found) = checks::slices(loaded, stratum, &all)?;
+            slices.extend(section.map(|section| (stratum, section)));
             warnings.extend(found);
         }
         let (profiles, of_profiles) = profiles::section(loaded, evidence);
@@ -79,15 +79,16 @@ impl Report {
         let progress = progress(loaded);
         let mut warnings = run_warnings(loaded, progress);
         let mut comparisons: Vec<ComparisonSection> = Vec::new();
-        let several = resolved.comparisons.len() * resolved.traffic.families.len() > 1;
+        let several = resolved.comparisons.len() * resolved.strata().count() > 1;
         for (index, comparison) in resolved.comparisons.iter().enumerate() {
-            for &family in &resolved.traffic.families {
+            for stratum in resolved.strata() {
                 let plot = if several {
-                    format!("effects-{}-{family}.svg", index + 1)
+                    format!("effects-{}-{stratum}.svg", index + 1)
                 } else {
                     "effects.svg".to_owned()
                 };
-                let (section, found) = judge(loaded, comparison, family, Dialect::default(), plot)?;
+                let (section, found) =
+                    judge(loaded, comparison, stratum, Dialect::default(), plot)?;
                 comparisons.push(section);
                 warnings.extend(found);
             }
@@ -102,11 +103,8 @@ impl Report {
             background: resolved.background.clone(),
             progress,
             lab: lab_section(loaded, session),
-            traffic: Traffic {
-                load: measured_load(loaded),
-                ..resolved.traffic.clone()
-            },
-            flows: FlowsSection::new(&resolved.traffic),
+            traffics: measured_traffics(loaded),
+            flows: resolved.traffics.iter().map(FlowsSection::new).collect(),
             load: session.load.clone(),
             load_ratios: load_ratios(session.load.as_ref()),
             design: resolved.design.clone(),
@@ -326,7 +324,7 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
             ));
         }
     }
-    for (family, disturbance) in disturbance(loaded) {
+    for (stratum, disturbance) in disturbance(loaded) {
         let of_all_time = "disturbed time too";
         let of_time_alone = "disturbed time too, but for what other programs had";
         for (blocks, on_what) in [
@@ -339,7 +337,7 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
             let blocks: Vec<String> = blocks.iter().map(ToString::to_string).collect();
             warnings.push(Warning::new(
                 "W211",
-                (loaded.resolved.traffic.families.len() > 1).then(|| family.protocol().to_owned()),
+                (loaded.resolved.strata().count() > 1).then(|| stratum.label()),
                 format!(
                     "the load CPU was disturbed for so long that the rates of some blocks rest on \
                      {on_what}: block {}",
@@ -458,27 +456,29 @@ fn lab_section(loaded: &Loaded, session: &SessionRecord) -> LabSection {
     }
 }
 
-fn generator_cost(loaded: &Loaded) -> BTreeMap<AddressFamily, f64> {
-    let mut costs: BTreeMap<AddressFamily, Vec<f64>> = BTreeMap::new();
+fn generator_cost(loaded: &Loaded) -> BTreeMap<Stratum, f64> {
+    let mut costs: BTreeMap<Stratum, Vec<f64>> = BTreeMap::new();
     for attempt in evidence::attempts(loaded, Scope::Accepted) {
-        for (family, cost_ns) in &attempt.record.generator_cost_ns {
-            costs.entry(*family).or_default().push(*cost_ns);
+        for (stratum, cost_ns) in &attempt.record.generator_cost_ns {
+            costs.entry(*stratum).or_default().push(*cost_ns);
         }
     }
     costs
         .into_iter()
-        .filter_map(|(family, costs)| Some((family, median(&costs)?)))
+        .filter_map(|(stratum, costs)| Some((stratum, median(&costs)?)))
         .collect()
 }
 
-/// The load under which it was measured: where the lab could not offer what was asked for, DUT and generator took turns.
-fn measured_load(loaded: &Loaded) -> Load {
-    let asked = loaded.resolved.traffic.load;
-    if loaded.regime() == asked.regime() {
-        asked
-    } else {
-        Load::SelfClocked
+/// The traffic with the load under which it was measured: where the lab could not offer what was asked for, DUT and
+/// generator took turns.
+fn measured_traffics(loaded: &Loaded) -> Vec<Traffic> {
+    let mut traffics = loaded.resolved.traffics.clone();
+    if loaded.regime() != loaded.resolved.regime() {
+        for traffic in &mut traffics {
+            traffic.load = Load::SelfClocked;
+        }
     }
+    traffics
 }
 
 fn factor_section(factor: &fwdlab_model::Factor) -> FactorSection {
@@ -525,7 +525,7 @@ fn trial_sections(loaded: &Loaded) -> Vec<TrialSection> {
                 attempt: trial.attempt,
                 order: trial.order,
                 variant: trial.variant.clone(),
-                family: trial.family,
+                stratum: trial.stratum,
                 start: text::one_line(&trial.start),
                 forwarding_rate_pps: trial.observation_pps,
                 offered_load_pps: per_second(trial.tester.offered_frames as f64),
@@ -547,18 +547,18 @@ fn reasons(trial: &TrialRecord) -> Vec<String> {
     texts.map(|text| text::one_line(&text)).collect()
 }
 
-/// The trials that the verdicts rest on, by family and variant, where there are any.
-fn trials_that_count(loaded: &Loaded) -> Vec<(AddressFamily, &VariantName, Vec<&TrialRecord>)> {
+/// The trials that the verdicts rest on, by stratum and variant, where there are any.
+fn trials_that_count(loaded: &Loaded) -> Vec<(Stratum, &VariantName, Vec<&TrialRecord>)> {
     let attempts = evidence::attempts(loaded, Scope::Accepted);
     let mut counted = Vec::new();
-    for &family in &loaded.resolved.traffic.families {
+    for stratum in loaded.resolved.strata() {
         for variant in &loaded.resolved.variants {
             let trials: Vec<&TrialRecord> = attempts
                 .iter()
-                .filter_map(|attempt| evidence::trial(attempt, &variant.name, family))
+                .filter_map(|attempt| evidence::trial(attempt, &variant.name, stratum))
                 .collect();
             if !trials.is_empty() {
-                counted.push((family, &variant.name, trials));
+                counted.push((stratum, &variant.name, trials));
             }
         }
     }
@@ -582,11 +582,11 @@ fn counts<'a>(named: impl IntoIterator<Item = (&'a String, &'a u64)>) -> BTreeMa
     counts
 }
 
-/// What was lost, by variant and family; nothing is said where a self-clocked load lost nothing, as is
+/// What was lost, by variant and stratum; nothing is said where a self-clocked load lost nothing, as is
 /// usual.
 fn losses(loaded: &Loaded) -> Vec<LossSection> {
     let mut losses = Vec::new();
-    for (family, variant, trials) in trials_that_count(loaded) {
+    for (stratum, variant, trials) in trials_that_count(loaded) {
         let sum = |of: fn(&TrialRecord) -> u64| trials.iter().map(|trial| of(trial)).sum::<u64>();
         let offered_frames = sum(|trial| trial.tester.offered_frames);
         let mut drops = counts(&dut_reading(&trials).drops);
@@ -595,7 +595,7 @@ fn losses(loaded: &Loaded) -> Vec<LossSection> {
         let dropped_percent = dropped_frames as f64 / offered_frames as f64 * 100.0;
         losses.push(LossSection {
             variant: variant.clone(),
-            family,
+            stratum,
             offered_frames,
             forwarded_frames: sum(|trial| trial.tester.forwarded_frames),
             dropped_frames,
@@ -609,22 +609,22 @@ fn losses(loaded: &Loaded) -> Vec<LossSection> {
     if is_usual { Vec::new() } else { losses }
 }
 
-/// What the DUT's mechanisms did, by family and variant, where they count.
+/// What the DUT's mechanisms did, by stratum and variant, where they count.
 fn dut_events(loaded: &Loaded) -> Vec<EventsSection> {
     let mut sections = Vec::new();
-    for (family, variant, trials) in trials_that_count(loaded) {
+    for (stratum, variant, trials) in trials_that_count(loaded) {
         let events = counts(&dut_reading(&trials).events);
         if !events.is_empty() {
-            sections.push(EventsSection::new(variant.clone(), family, events));
+            sections.push(EventsSection::new(variant.clone(), stratum, events));
         }
     }
     sections
 }
 
-/// How busy the DUT's CPUs were, by family and variant, where that was watched.
+/// How busy the DUT's CPUs were, by stratum and variant, where that was watched.
 fn dut_cpus(loaded: &Loaded) -> Vec<CpusSection> {
     let mut sections = Vec::new();
-    for (family, variant, trials) in trials_that_count(loaded) {
+    for (stratum, variant, trials) in trials_that_count(loaded) {
         let mut cpus = dut_reading(&trials).cpus;
         cpus.retain(|_, times| times.watched_s > 0.0);
         let cpus = cpus.into_iter().map(|(cpu, times)| CpuSection {
@@ -638,7 +638,7 @@ fn dut_cpus(loaded: &Loaded) -> Vec<CpusSection> {
         if !cpus.is_empty() {
             sections.push(CpusSection {
                 variant: variant.clone(),
-                family,
+                stratum,
                 cpus,
             });
         }
@@ -646,13 +646,13 @@ fn dut_cpus(loaded: &Loaded) -> Vec<CpusSection> {
     sections
 }
 
-fn conservation(loaded: &Loaded) -> BTreeMap<AddressFamily, Conservation> {
-    let mut totals: BTreeMap<AddressFamily, Conservation> = BTreeMap::new();
+fn conservation(loaded: &Loaded) -> BTreeMap<Stratum, Conservation> {
+    let mut totals: BTreeMap<Stratum, Conservation> = BTreeMap::new();
     for attempt in evidence::attempts(loaded, Scope::Accepted) {
-        for (family, frames) in &attempt.record.conservation {
-            match totals.get_mut(family) {
+        for (stratum, frames) in &attempt.record.conservation {
+            match totals.get_mut(stratum) {
                 None => {
-                    totals.insert(*family, frames.clone());
+                    totals.insert(*stratum, frames.clone());
                 }
                 Some(total) => add(total, frames),
             }
@@ -696,12 +696,12 @@ fn add(total: &mut Conservation, frames: &Conservation) {
         .min(frames.verification.flows_seen);
 }
 
-fn disturbance(loaded: &Loaded) -> BTreeMap<AddressFamily, DisturbanceSection> {
-    let section = |&family: &AddressFamily| {
-        let ratio = evidence::disturbed_ratio(loaded, family).filter(|ratio| *ratio > 0.0)?;
+fn disturbance(loaded: &Loaded) -> BTreeMap<Stratum, DisturbanceSection> {
+    let section = |stratum: Stratum| {
+        let ratio = evidence::disturbed_ratio(loaded, stratum).filter(|ratio| *ratio > 0.0)?;
         let attempts = evidence::attempts(loaded, Scope::Accepted);
         let over = |wanted| {
-            let basis = |attempt: &Attempt| evidence::basis(attempt, family, Scope::Accepted);
+            let basis = |attempt: &Attempt| evidence::basis(attempt, stratum, Scope::Accepted);
             let attempts = attempts.iter();
             let attempts = attempts.filter(|attempt| basis(attempt) == wanted);
             attempts.map(|attempt| attempt.record.block).collect()
@@ -711,10 +711,9 @@ fn disturbance(loaded: &Loaded) -> BTreeMap<AddressFamily, DisturbanceSection> {
             blocks_over_all_time: over(RateBasis::AllTime),
             blocks_over_time_alone: over(RateBasis::Alone),
         };
-        Some((family, section))
+        Some((stratum, section))
     };
-    let families = &loaded.resolved.traffic.families;
-    families.iter().filter_map(section).collect()
+    loaded.resolved.strata().filter_map(section).collect()
 }
 
 fn invalid_section(loaded: &Loaded) -> Option<InvalidSection> {
@@ -722,9 +721,9 @@ fn invalid_section(loaded: &Loaded) -> Option<InvalidSection> {
         return None;
     }
     let mut rows = Vec::new();
-    for &family in &loaded.resolved.traffic.families {
+    for stratum in loaded.resolved.strata() {
         for variant in &loaded.resolved.variants {
-            if let Some(row) = invalid_row(loaded, &variant.name, family) {
+            if let Some(row) = invalid_row(loaded, &variant.name, stratum) {
                 rows.push(row);
             }
         }
@@ -732,15 +731,11 @@ fn invalid_section(loaded: &Loaded) -> Option<InvalidSection> {
     Some(InvalidSection { rows })
 }
 
-fn invalid_row(
-    loaded: &Loaded,
-    variant: &VariantName,
-    family: AddressFamily,
-) -> Option<InvalidRow> {
+fn invalid_row(loaded: &Loaded, variant: &VariantName, stratum: Stratum) -> Option<InvalidRow> {
     let trials: Vec<&TrialRecord> = loaded
         .trials()
         .map(|(trial, _)| trial)
-        .filter(|trial| &trial.variant == variant && trial.family == family)
+        .filter(|trial| &trial.variant == variant && trial.stratum == stratum)
         .collect();
     let mut blocks_by_reason: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     for trial in &trials {
@@ -763,7 +758,7 @@ fn invalid_row(
     let number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
     (!trials.is_empty()).then(|| InvalidRow {
         variant: variant.clone(),
-        family,
+        stratum,
         trials: number(trials.len()),
         invalid: number(invalid),
         reasons: reasons.collect(),

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use fwdlab_archive::{Attempt, Loaded};
-use fwdlab_model::{AddressFamily, Order, SliceRecord, VariantName};
+use fwdlab_model::{Order, SliceRecord, Stratum, VariantName};
 use fwdlab_stats::{
     MODES_LEVEL, ModalValues, ORDER_LEVEL, OrderEffect, OrderedSlice, StatsError, TwoModes,
     lag_1_autocorrelation, median, order_effects, percent, rate_components, two_modes,
@@ -18,19 +18,19 @@ use crate::report::{OrderEffectSection, RateNoiseSection, SlicesSection, Warning
 /// The checks draw from their null distributions; the same records give the same report.
 const SEED: u64 = 1;
 
-/// What the slices of one address family show beside their rates, and what is to be warned of.
+/// What the slices of one stratum show beside their rates, and what is to be warned of.
 ///
 /// Modes are looked for in the slices of `modal_variants`.
 pub(crate) fn slices(
     loaded: &Loaded,
-    family: AddressFamily,
+    stratum: Stratum,
     modal_variants: &[&VariantName],
 ) -> Result<(Option<SlicesSection>, Vec<Warning>), ReportError> {
-    let checks = Checks::new(loaded, family);
+    let checks = Checks::new(loaded, stratum);
     checks
         .all(modal_variants)
         .map_err(|source| ReportError::Statistics {
-            comparison: format!("slices ({})", family.protocol()),
+            comparison: format!("slices ({})", stratum.label()),
             source,
         })
 }
@@ -113,10 +113,10 @@ fn modes_warning(
 /// One variant's log rates in one block, by round.
 type Series = Vec<Option<f64>>;
 
-/// The slices of one address family of the blocks that stand.
+/// The slices of one stratum of the blocks that stand.
 struct Checks<'a> {
     loaded: &'a Loaded,
-    family: AddressFamily,
+    stratum: Stratum,
     /// Their variants, numbered in the experiment's order.
     variants: Vec<&'a VariantName>,
     /// For each block its rounds, each its slices, in the order of time.
@@ -124,13 +124,13 @@ struct Checks<'a> {
 }
 
 impl<'a> Checks<'a> {
-    fn new(loaded: &'a Loaded, family: AddressFamily) -> Self {
+    fn new(loaded: &'a Loaded, stratum: Stratum) -> Self {
         let attempts: Vec<(&Attempt, Vec<&SliceRecord>)> =
             evidence::attempts(loaded, Scope::Accepted)
                 .into_iter()
                 .map(|attempt| {
                     let slices = attempt.slices.iter();
-                    let mut slices: Vec<_> = slices.filter(|s| s.family == family).collect();
+                    let mut slices: Vec<_> = slices.filter(|s| s.stratum == stratum).collect();
                     slices.sort_by_key(|slice| (slice.round, slice.position));
                     (attempt, slices)
                 })
@@ -151,7 +151,7 @@ impl<'a> Checks<'a> {
         let blocks = attempts
             .iter()
             .map(|(attempt, slices)| {
-                let basis = evidence::basis(attempt, family, Scope::Accepted);
+                let basis = evidence::basis(attempt, stratum, Scope::Accepted);
                 slices
                     .chunk_by(|one, next| one.round == next.round)
                     .map(|round| {
@@ -173,7 +173,7 @@ impl<'a> Checks<'a> {
             .collect();
         Self {
             loaded,
-            family,
+            stratum,
             variants,
             blocks,
         }
@@ -239,7 +239,7 @@ impl<'a> Checks<'a> {
         if design.order != Order::Random {
             return Ok(());
         }
-        let level = ORDER_LEVEL / self.loaded.resolved.traffic.families.len().max(1) as f64;
+        let level = ORDER_LEVEL / self.loaded.resolved.strata().count().max(1) as f64;
         let blocks = self.whole_blocks();
         let Some(effects) = order_effects(self.variants.len(), &blocks, level, SEED)? else {
             return Ok(());
@@ -334,7 +334,7 @@ impl<'a> Checks<'a> {
         if residuals.len() < fwdlab_stats::DIP_VALUES_MIN {
             return Ok(None);
         }
-        let tests = self.variants.len() * resolved.traffic.families.len();
+        let tests = self.variants.len() * resolved.strata().count();
         let level = MODES_LEVEL / tests.max(1) as f64;
         let distance_min = (resolved.design.threshold_percent / 100.0).ln_1p();
         let modes = two_modes(&residuals, level, distance_min, SEED)?;
@@ -343,12 +343,12 @@ impl<'a> Checks<'a> {
         }))
     }
 
-    /// The variant, with its address family where there are several.
+    /// The variant, with its stratum where there are several.
     fn subject(&self, name: &VariantName) -> String {
         let resolved = &self.loaded.resolved;
         let label = label_of(resolved, name);
-        if resolved.traffic.families.len() > 1 {
-            format!("{label}, {}", self.family.protocol())
+        if resolved.strata().count() > 1 {
+            format!("{label}, {}", self.stratum.label())
         } else {
             label
         }

@@ -51,7 +51,7 @@ pub fn comment(report: &Report, conditions: &[GateResult]) -> String {
             "{} of {}, {}; lab: {} ({}); seed {}; fwdlab {}",
             sentences::blocks(report),
             format::counted(report.design.rounds.into(), "round"),
-            report.traffic.load.regime(),
+            report.regime(),
             sentences::lab_kind(lab.kind),
             lab.name,
             report.design.seed,

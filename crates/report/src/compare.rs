@@ -2,7 +2,7 @@
 //! compared in `sessions.rs`.
 
 use fwdlab_archive::Loaded;
-use fwdlab_model::{AddressFamily, Comparison, VariantName};
+use fwdlab_model::{Comparison, Stratum, VariantName};
 use fwdlab_stats::ministat::{Confidence, Dataset, Dialect};
 use fwdlab_stats::{
     ComparisonEffects, ComparisonVerdict, FamilyVerdicts, IndependentObservations, MethodResult,
@@ -382,7 +382,7 @@ pub fn compare_pairs(
 /// What the statistics refuse.
 pub fn compare_blocks(
     loaded: &Loaded,
-    family: AddressFamily,
+    stratum: Stratum,
     variants: &[(VariantName, String)],
     settings: CompareSettings,
 ) -> Result<CompareReport, ReportError> {
@@ -396,9 +396,9 @@ pub fn compare_blocks(
     };
     let dialect = settings.ministat.unwrap_or_default();
     let (section, mut warnings) =
-        judge::judge(&loaded, &comparison, family, dialect, String::new())?;
+        judge::judge(&loaded, &comparison, stratum, dialect, String::new())?;
     let compared: Vec<&VariantName> = variants.iter().map(|(name, _)| name).collect();
-    warnings.extend(checks::slices(&loaded, family, &compared)?.1);
+    warnings.extend(checks::slices(&loaded, stratum, &compared)?.1);
     let ComparisonSection {
         rows,
         family_size,

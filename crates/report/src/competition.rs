@@ -61,8 +61,7 @@ pub(crate) fn warnings(loaded: &Loaded) -> Vec<Warning> {
             .iter()
             .map(ToString::to_string)
             .collect();
-        if loaded.resolved.traffic.load.regime() == LoadRegime::Paced || kept.len() == blocks.len()
-        {
+        if loaded.resolved.regime() == LoadRegime::Paced || kept.len() == blocks.len() {
             String::new()
         } else if kept.is_empty() {
             "; that time is left out of the rates".to_owned()

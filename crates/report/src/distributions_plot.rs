@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_model::{AddressFamily, VariantName};
+use fwdlab_model::{Stratum, VariantName};
 use fwdlab_stats::{median, quantiles};
 
 use crate::format;
@@ -29,7 +29,7 @@ const HALF_WIDTH_MIN_PERCENT: f64 = 0.01;
 /// How wide it is on either side where nothing differs from its median.
 const HALF_WIDTH_USUAL_PERCENT: f64 = 1.0;
 
-/// `distributions.svg`: how the trials of each variant are distributed, one panel an address family.
+/// `distributions.svg`: how the trials of each variant are distributed, one panel an stratum.
 #[must_use]
 pub fn distributions_svg(report: &Report) -> String {
     let heading = "Distribution of the trials";
@@ -38,18 +38,18 @@ pub fn distributions_svg(report: &Report) -> String {
     let mut y = 40.0;
     let mut descriptions = Vec::new();
     let mut is_cut = false;
-    for &family in &report.traffic.families {
-        let rows = rows(report, &marks, family);
+    for stratum in report.strata() {
+        let rows = rows(report, &marks, stratum);
         let axis = Axis::new(&rows);
         is_cut |= rows.iter().any(|row| row.is_cut_by(&axis));
-        y = draw_panel(&mut svg, &axis, &rows, family, y);
-        descriptions.extend(rows.iter().filter_map(|row| row.description(family)));
+        y = draw_panel(&mut svg, &axis, &rows, stratum, y);
+        descriptions.extend(rows.iter().filter_map(|row| row.description(stratum)));
     }
     y = draw_key(&mut svg, &key(report, is_cut), 4, y);
     svg.finish(y, heading, &descriptions.join("; "))
 }
 
-/// A variant in one address family.
+/// A variant in one stratum.
 struct PlotRow<'a> {
     variant: &'a VariantSection,
     mark: Mark,
@@ -113,12 +113,12 @@ impl PlotRow<'_> {
         percents.any(|percent| axis.beyond(percent).is_some())
     }
 
-    fn description(&self, family: AddressFamily) -> Option<String> {
+    fn description(&self, stratum: Stratum) -> Option<String> {
         let words = self.quartiles?.words();
         Some(format!(
             "{}, {}: {words}",
             self.variant.label,
-            family.protocol()
+            stratum.label()
         ))
     }
 }
@@ -127,7 +127,7 @@ impl PlotRow<'_> {
 fn rows<'a>(
     report: &'a Report,
     marks: &BTreeMap<&VariantName, Mark>,
-    family: AddressFamily,
+    stratum: Stratum,
 ) -> Vec<PlotRow<'a>> {
     let first = report.comparisons.first();
     let baseline = first.and_then(|comparison| comparison.baseline());
@@ -137,7 +137,11 @@ fn rows<'a>(
         (variant.control_of.is_some(), !is_baseline)
     });
     let mut by_variant: BTreeMap<&VariantName, Vec<&TrialSection>> = BTreeMap::new();
-    for trial in report.trials.iter().filter(|trial| trial.family == family) {
+    for trial in report
+        .trials
+        .iter()
+        .filter(|trial| trial.stratum == stratum)
+    {
         by_variant.entry(&trial.variant).or_default().push(trial);
     }
     variants
@@ -194,14 +198,8 @@ impl RowShape {
     };
 }
 
-fn draw_panel(
-    svg: &mut Svg,
-    axis: &Axis,
-    rows: &[PlotRow<'_>],
-    family: AddressFamily,
-    top: f64,
-) -> f64 {
-    svg.text("strong", (MARGIN, top + 16.0), family.protocol());
+fn draw_panel(svg: &mut Svg, axis: &Axis, rows: &[PlotRow<'_>], stratum: Stratum, top: f64) -> f64 {
+    svg.text("strong", (MARGIN, top + 16.0), &stratum.label());
     svg.text("small muted", (WORDS_LEFT, top + 16.0), "median");
     let is_high = rows.len() <= HIGH_ROWS_MAX;
     let shape = if is_high {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use fwdlab_archive::{Attempt, Loaded};
 use fwdlab_model::record::Fate;
-use fwdlab_model::{AddressFamily, RateBasis, SliceRecord, TrialRecord, VariantName};
+use fwdlab_model::{RateBasis, SliceRecord, Stratum, TrialRecord, VariantName};
 
 /// Which attempts at blocks are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,45 +37,45 @@ pub(crate) fn of_block<'a>(attempts: &[&'a Attempt], block: u32) -> Option<&'a A
     attempts.find(|attempt| attempt.record.block == block)
 }
 
-/// The trial of one variant and family in one attempt.
+/// The trial of one variant and stratum in one attempt.
 pub(crate) fn trial<'a>(
     attempt: &'a Attempt,
     variant: &VariantName,
-    family: AddressFamily,
+    stratum: Stratum,
 ) -> Option<&'a TrialRecord> {
     attempt
         .trials
         .iter()
-        .find(|trial| &trial.variant == variant && trial.family == family)
+        .find(|trial| &trial.variant == variant && trial.stratum == stratum)
 }
 
 /// What the forwarding rates of one attempt rest on.
-pub(crate) fn basis(attempt: &Attempt, family: AddressFamily, scope: Scope) -> RateBasis {
+pub(crate) fn basis(attempt: &Attempt, stratum: Stratum, scope: Scope) -> RateBasis {
     // A record without a basis is of a lab that knows nothing of disturbances.
-    match (scope, attempt.record.rate_basis.get(&family)) {
+    match (scope, attempt.record.rate_basis.get(&stratum)) {
         (Scope::Accepted | Scope::AllTrials, Some(&basis)) => basis,
         (Scope::AllTime, _) | (_, None) => RateBasis::AllTime,
     }
 }
 
-/// The slices of one address family, found by attempt and variant: large runs have hundreds of thousands.
+/// The slices of one stratum, found by attempt and variant: large runs have hundreds of thousands.
 pub(crate) struct Slices<'a> {
-    pub(crate) family: AddressFamily,
+    pub(crate) stratum: Stratum,
     /// By block, attempt and variant, in the order in which they were written.
     by_trial: HashMap<(u32, u32, &'a VariantName), Vec<&'a SliceRecord>>,
 }
 
 impl<'a> Slices<'a> {
-    pub(crate) fn of(loaded: &'a Loaded, family: AddressFamily) -> Self {
+    pub(crate) fn of(loaded: &'a Loaded, stratum: Stratum) -> Self {
         let mut by_trial: HashMap<_, Vec<_>> = HashMap::new();
         for attempt in &loaded.attempts {
             let Attempt { record, slices, .. } = attempt;
-            for slice in slices.iter().filter(|slice| slice.family == family) {
+            for slice in slices.iter().filter(|slice| slice.stratum == stratum) {
                 let trial = (record.block, record.attempt, &slice.variant);
                 by_trial.entry(trial).or_default().push(slice);
             }
         }
-        Self { family, by_trial }
+        Self { stratum, by_trial }
     }
 
     /// The slices of one variant in one attempt.
@@ -96,7 +96,7 @@ impl<'a> Slices<'a> {
         variant: &VariantName,
         scope: Scope,
     ) -> Vec<fwdlab_stats::Slice> {
-        let basis = basis(attempt, self.family, scope);
+        let basis = basis(attempt, self.stratum, scope);
         let slices = self.of_trial(attempt, variant).iter();
         slices
             .map(|slice| fwdlab_stats::Slice::of(slice.round, slice.counted(basis)))
@@ -106,10 +106,14 @@ impl<'a> Slices<'a> {
 
 /// The part of the measured time, over the attempts that stand, in which the load CPU was disturbed;
 /// none without measured time.
-pub(crate) fn disturbed_ratio(loaded: &Loaded, family: AddressFamily) -> Option<f64> {
+pub(crate) fn disturbed_ratio(loaded: &Loaded, stratum: Stratum) -> Option<f64> {
     let (mut measured_s, mut undisturbed_s) = (0.0, 0.0);
     for attempt in attempts(loaded, Scope::Accepted) {
-        for trial in attempt.trials.iter().filter(|trial| trial.family == family) {
+        for trial in attempt
+            .trials
+            .iter()
+            .filter(|trial| trial.stratum == stratum)
+        {
             measured_s += trial.measured_s;
             undisturbed_s += trial.undisturbed_s;
         }

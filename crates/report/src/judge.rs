@@ -3,7 +3,7 @@
 
 use fwdlab_archive::{Loaded, format_observation};
 use fwdlab_model::record::Fate;
-use fwdlab_model::{AddressFamily, Comparison, ProfileFault, Reference, TrialRecord, VariantName};
+use fwdlab_model::{Comparison, ProfileFault, Reference, Stratum, TrialRecord, VariantName};
 use fwdlab_stats::ministat::{self, Confidence, Dataset, Dialect, Layout};
 use fwdlab_stats::{
     BlockEffect, ComparisonEffects, ComparisonVerdict, ControlVerdict, HALF_A_FRAME, StatsError,
@@ -31,20 +31,20 @@ use crate::text;
 /// As many datasets as `ministat` has symbols for.
 const MINISTAT_DATASETS_MAX: usize = 7;
 
-/// Judges one comparison in one address family, and says what is to be warned of.
+/// Judges one comparison in one stratum, and says what is to be warned of.
 pub(crate) fn judge(
     loaded: &Loaded,
     comparison: &Comparison,
-    family: AddressFamily,
+    stratum: Stratum,
     dialect: Dialect,
     plot: String,
 ) -> Result<(ComparisonSection, Vec<Warning>), ReportError> {
     let judge = Judge {
         loaded,
         comparison,
-        family,
-        slices: Slices::of(loaded, family),
-        is_carried_whole: offered_load::is_carried_whole(loaded, comparison, family),
+        stratum,
+        slices: Slices::of(loaded, stratum),
+        is_carried_whole: offered_load::is_carried_whole(loaded, comparison, stratum),
     };
     let error = |source| judge.error(source);
     let accepted = judge.family_of(Scope::Accepted).map_err(error)?;
@@ -57,7 +57,7 @@ pub(crate) fn judge(
     } else {
         Vec::new()
     };
-    let is_disturbed = evidence::disturbed_ratio(loaded, family).is_some_and(|ratio| ratio > 0.0);
+    let is_disturbed = evidence::disturbed_ratio(loaded, stratum).is_some_and(|ratio| ratio > 0.0);
     let rows_over_all_time = if is_disturbed {
         let judged = judge.family_of(Scope::AllTime).map_err(error)?;
         let control = judged.control.map(|control| control.row);
@@ -102,20 +102,22 @@ pub(crate) fn judge(
         warnings.extend(offered_load::held_by_load(
             loaded,
             &comparison.variants,
-            family,
+            stratum,
             |variant| judge.subject(variant),
         ));
     }
-    warnings.extend(bases::warnings(loaded, family, &accepted.rows, |row| {
+    warnings.extend(bases::warnings(loaded, stratum, &accepted.rows, |row| {
         judge.subject(&row.variant)
     }));
-    let outcomes = Outcomes::judge(loaded, comparison, family, |variant| judge.subject(variant))
-        .map_err(error)?;
+    let outcomes = Outcomes::judge(loaded, comparison, stratum, |variant| {
+        judge.subject(variant)
+    })
+    .map_err(error)?;
     let section = ComparisonSection {
         title: comparison.title.as_deref().map(text::one_line),
-        family,
+        stratum,
         rows: accepted.rows,
-        references: references(loaded, family),
+        references: references(loaded, stratum),
         control: accepted.control,
         family_size: accepted.family_size,
         factorial,
@@ -133,7 +135,7 @@ pub(crate) fn judge(
 struct Judge<'a> {
     loaded: &'a Loaded,
     comparison: &'a Comparison,
-    family: AddressFamily,
+    stratum: Stratum,
     slices: Slices<'a>,
     /// Whether the rates are those of the load.
     is_carried_whole: bool,
@@ -314,20 +316,20 @@ impl Judge<'_> {
     fn modes(&self, effects: &[Effects], scope: Scope) -> Result<Vec<Warning>, StatsError> {
         let resolved = &self.loaded.resolved;
         let compared = resolved.comparisons.iter().map(|c| c.variants.len());
-        let tests = compared.sum::<usize>() * resolved.traffic.families.len();
+        let tests = compared.sum::<usize>() * resolved.strata().count();
         let attempts = evidence::attempts(self.loaded, scope);
         let mut warnings = Vec::new();
         for (variant, effects) in self.comparison.variants.iter().zip(effects) {
             let rate_of_block = |block: u32| {
                 let attempt = evidence::of_block(&attempts, block)?;
-                Some(evidence::trial(attempt, variant, self.family)?.observation_pps)
+                Some(evidence::trial(attempt, variant, self.stratum)?.observation_pps)
             };
             // What W220 says of the profiles of the two.
             let has_other_programs = |block: u32| {
                 let attempt = evidence::of_block(&attempts, block);
                 let both = [variant, &self.comparison.baseline];
                 both.into_iter()
-                    .filter_map(|variant| evidence::trial(attempt?, variant, self.family))
+                    .filter_map(|variant| evidence::trial(attempt?, variant, self.stratum))
                     .filter_map(|trial| trial.profile.as_deref())
                     .flat_map(|profile| &profile.faults)
                     .any(|fault| matches!(fault, ProfileFault::Foreign { .. }))
@@ -360,7 +362,7 @@ impl Judge<'_> {
         evidence::attempts(self.loaded, scope)
             .into_iter()
             .filter_map(|attempt| {
-                let trial = evidence::trial(attempt, variant, self.family)?;
+                let trial = evidence::trial(attempt, variant, self.stratum)?;
                 if scope == Scope::AllTime {
                     let slices = self.slices.counted(attempt, variant, scope);
                     let observation =
@@ -385,8 +387,8 @@ impl Judge<'_> {
             rounds: Vec::new(),
         };
         for attempt in evidence::attempts(self.loaded, scope) {
-            let Some((trial, baseline_trial)) = evidence::trial(attempt, variant, self.family)
-                .zip(evidence::trial(attempt, baseline, self.family))
+            let Some((trial, baseline_trial)) = evidence::trial(attempt, variant, self.stratum)
+                .zip(evidence::trial(attempt, baseline, self.stratum))
             else {
                 continue;
             };
@@ -626,15 +628,15 @@ impl Judge<'_> {
         label_of(&self.loaded.resolved, variant)
     }
 
-    /// The variant, with what tells it from the same variant in another comparison or family.
+    /// The variant, with what tells it from the same variant in another comparison or stratum.
     fn subject(&self, variant: &VariantName) -> String {
         let mut subject = self.label(variant);
         let resolved = &self.loaded.resolved;
         if let (true, Some(title)) = (resolved.comparisons.len() > 1, &self.comparison.title) {
             subject = format!("{}, {subject}", text::one_line(title));
         }
-        if resolved.traffic.families.len() > 1 {
-            subject = format!("{subject}, {}", self.family.protocol());
+        if resolved.strata().count() > 1 {
+            subject = format!("{subject}, {}", self.stratum.label());
         }
         subject
     }
@@ -644,7 +646,7 @@ impl Judge<'_> {
             comparison: format!(
                 "{} ({})",
                 self.label(&self.comparison.baseline),
-                self.family.protocol()
+                self.stratum.label()
             ),
             source,
         }
@@ -675,10 +677,10 @@ pub(crate) fn ministat_blocks(
         .collect()
 }
 
-/// The earlier data of a family; a file that could not be read was refused before the run.
-fn references(loaded: &Loaded, family: AddressFamily) -> Vec<ReferenceRow> {
+/// The earlier data of a stratum; a file that could not be read was refused before the run.
+fn references(loaded: &Loaded, stratum: Stratum) -> Vec<ReferenceRow> {
     let row = |reference: &Reference| {
-        let data = reference.families.get(&family)?;
+        let data = reference.strata.get(&stratum)?;
         let forwarding_rate_pps = median(&data.observations_pps)?;
         Some(ReferenceRow {
             label: text::one_line(&reference.label),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use fwdlab_archive::Loaded;
-use fwdlab_model::{AddressFamily, VariantName};
+use fwdlab_model::{Stratum, VariantName};
 use fwdlab_netbenches::export::{Dataset as Exported, Export};
 use fwdlab_stats::ministat::{Confidence, Dataset, Dialect};
 
@@ -58,8 +58,8 @@ pub fn readme(run: &Loaded, export: &Export) -> Result<String, ReportError> {
     });
     text += &table("file | variant | levels", rows);
     for comparison in &resolved.comparisons {
-        for &family in &resolved.traffic.families {
-            let dataset = |variant: &VariantName| dataset(export, variant, family);
+        for stratum in resolved.strata() {
+            let dataset = |variant: &VariantName| dataset(export, variant, stratum);
             let Some(baseline) = dataset(&comparison.baseline) else {
                 continue;
             };
@@ -68,8 +68,8 @@ pub fn readme(run: &Loaded, export: &Export) -> Result<String, ReportError> {
                 continue;
             }
             let heading = match &comparison.title {
-                Some(title) => format!("{}, {}", markdown(title), family.protocol()),
-                None => family.protocol().to_owned(),
+                Some(title) => format!("{}, {}", markdown(title), stratum.label()),
+                None => stratum.label(),
             };
             let _ = write!(text, "\n## {heading}\n");
             let confidence = Confidence::Percent95;
@@ -82,8 +82,8 @@ pub fn readme(run: &Loaded, export: &Export) -> Result<String, ReportError> {
 }
 
 /// What ministat makes of a file; none where it has fewer than three lines.
-fn dataset(export: &Export, variant: &VariantName, family: AddressFamily) -> Option<Dataset> {
-    let of = |dataset: &&Exported| dataset.variant == *variant && dataset.family == family;
+fn dataset(export: &Export, variant: &VariantName, stratum: Stratum) -> Option<Dataset> {
+    let of = |dataset: &&Exported| dataset.variant == *variant && dataset.stratum == stratum;
     let found = export.datasets.iter().find(of)?;
     Dataset::new(found.file_name(), found.observations_pps.clone()).ok()
 }

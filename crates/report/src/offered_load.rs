@@ -6,7 +6,7 @@
 //! would be no effect at all.
 
 use fwdlab_archive::Loaded;
-use fwdlab_model::{AddressFamily, Comparison, LoadRegime, SliceRecord, TrialRecord, VariantName};
+use fwdlab_model::{Comparison, LoadRegime, SliceRecord, Stratum, TrialRecord, VariantName};
 use fwdlab_stats::{
     AdjustedEffect, ArmsCovariate, CovariateArm, Interval, SignedRank, Slice, Slope, StatsError,
     Trust, TwoSampleT, VerdictSettings, block_effect, covariate_of_arms, covariate_of_blocks,
@@ -151,18 +151,14 @@ const LOST_RATIO_MAX: f64 = 1e-5;
 
 /// Whether all that was to be offered was offered and came through, in every trial of every variant of a comparison: the
 /// rates are then those of the load. Never under a self-clocked load, which is as high as the DUT lets it be.
-pub(crate) fn is_carried_whole(
-    loaded: &Loaded,
-    comparison: &Comparison,
-    family: AddressFamily,
-) -> bool {
+pub(crate) fn is_carried_whole(loaded: &Loaded, comparison: &Comparison, stratum: Stratum) -> bool {
     if loaded.regime() == LoadRegime::SelfClocked {
         return false;
     }
     let attempts = evidence::attempts(loaded, Scope::Accepted);
     let variants = || std::iter::once(&comparison.baseline).chain(&comparison.variants);
     let mut trials = attempts.iter().flat_map(|attempt| {
-        variants().filter_map(|variant| evidence::trial(attempt, variant, family))
+        variants().filter_map(|variant| evidence::trial(attempt, variant, stratum))
     });
     !attempts.is_empty() && trials.all(is_carried)
 }
@@ -181,7 +177,7 @@ pub(crate) fn is_carried(trial: &TrialRecord) -> bool {
 pub(crate) fn held_by_load(
     loaded: &Loaded,
     variants: &[VariantName],
-    family: AddressFamily,
+    stratum: Stratum,
     subject: impl Fn(&VariantName) -> String,
 ) -> Vec<Warning> {
     if loaded.regime() != LoadRegime::Overload {
@@ -191,7 +187,7 @@ pub(crate) fn held_by_load(
     let warning = |variant: &VariantName| {
         let trials: Vec<&TrialRecord> = attempts
             .iter()
-            .filter_map(|attempt| evidence::trial(attempt, variant, family))
+            .filter_map(|attempt| evidence::trial(attempt, variant, stratum))
             .collect();
         let is_held = |trial: &&&TrialRecord| {
             let offered_pps = trial.tester.offered_frames as f64 / trial.measured_s;
@@ -353,8 +349,8 @@ impl Sides {
         for effect in row.effect.iter().flat_map(|effect| &effect.blocks) {
             let of_block = evidence::of_block(&attempts, effect.block);
             let Some((attempt, trial, baseline_trial)) = of_block.and_then(|attempt| {
-                let trial = evidence::trial(attempt, &row.variant, slices.family)?;
-                let baseline_trial = evidence::trial(attempt, baseline, slices.family)?;
+                let trial = evidence::trial(attempt, &row.variant, slices.stratum)?;
+                let baseline_trial = evidence::trial(attempt, baseline, slices.stratum)?;
                 Some((attempt, trial, baseline_trial))
             }) else {
                 continue;

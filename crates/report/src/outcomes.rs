@@ -4,7 +4,7 @@
 //! the load, and not the DUT, decides the rate.
 
 use fwdlab_archive::Loaded;
-use fwdlab_model::{AddressFamily, Comparison, Design, TrialRecord, VariantName};
+use fwdlab_model::{Comparison, Design, Stratum, TrialRecord, VariantName};
 use fwdlab_stats::{
     ComparisonEffects, StatsError, VerdictSettings, family_verdicts, log_ratio, median,
 };
@@ -90,11 +90,11 @@ impl Outcomes {
     pub(crate) fn judge(
         loaded: &Loaded,
         comparison: &Comparison,
-        family: AddressFamily,
+        stratum: Stratum,
         subject: impl Fn(&VariantName) -> String,
     ) -> Result<Self, StatsError> {
         Ok(Self {
-            cpu_time: rows(&CPU_TIME, loaded, comparison, family, &subject)?,
+            cpu_time: rows(&CPU_TIME, loaded, comparison, stratum, &subject)?,
         })
     }
 
@@ -142,14 +142,14 @@ fn rows(
     outcome: &Outcome,
     loaded: &Loaded,
     comparison: &Comparison,
-    family: AddressFamily,
+    stratum: Stratum,
     subject: &impl Fn(&VariantName) -> String,
 ) -> Result<Vec<OutcomeRow>, StatsError> {
     let attempts = evidence::attempts(loaded, Scope::Accepted);
     let numbers_of = |variant: &VariantName| -> Vec<Option<f64>> {
         let trials = attempts
             .iter()
-            .map(|attempt| evidence::trial(attempt, variant, family));
+            .map(|attempt| evidence::trial(attempt, variant, stratum));
         trials.map(|trial| (outcome.of_trial)(trial?)).collect()
     };
     let baseline = numbers_of(&comparison.baseline);

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use fwdlab_archive::Loaded;
 use fwdlab_model::{
-    AddressFamily, Binding, Comparison, Design, Factor, LabKind, Load, Order, Plan, PlannedBlock,
-    ProfileEvery, Profiling, Reference, Resolved, Traffic, Variant, VariantName,
+    Binding, Comparison, Design, Factor, LabKind, LoadRegime, Order, Plan, PlannedBlock,
+    ProfileEvery, Profiling, Reference, Resolved, Stratum, Traffic, Variant, VariantName,
+    one_or_several,
 };
 use fwdlab_stats::{
     DETECTION_POWER, METHODS_WITH_POWER, Method, PooledSpread, PowerAnalysis, StatsError, Unit,
@@ -47,7 +48,8 @@ pub struct Preview {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dut_programs: Vec<DutProgram>,
     /// What the tester would send.
-    pub traffic: Traffic,
+    #[serde(rename = "traffic", with = "one_or_several")]
+    pub traffics: Vec<Traffic>,
     /// How often, how long and in what order.
     pub design: Design,
     /// The things that are varied, and behind them what is held at one level.
@@ -71,7 +73,7 @@ pub struct Preview {
     pub first_block: PlannedBlock,
     /// How long the run takes, in seconds; none where nothing tells.
     pub duration_s: Option<f64>,
-    /// The smallest effect it could detect, for each address family.
+    /// The smallest effect it could detect, for each stratum.
     pub detectable: Vec<Detectable>,
 }
 
@@ -115,11 +117,12 @@ pub struct Difference {
     pub variant: String,
 }
 
-/// The smallest effect that an experiment could detect in one address family.
+/// The smallest effect that an experiment could detect in one stratum.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Detectable {
-    /// The family.
-    pub family: AddressFamily,
+    /// The stratum.
+    #[serde(flatten)]
+    pub stratum: Stratum,
     /// What earlier runs of the lab say; none without any.
     pub reckoned: Option<Reckoned>,
 }
@@ -212,12 +215,10 @@ impl Preview {
             .unwrap_or(0)
             .max(1);
         let detectable = resolved
-            .traffic
-            .families
-            .iter()
-            .map(|&family| {
-                let reckoned = reckoned(resolved, earlier, family, compared, with_methods)?;
-                Ok(Detectable { family, reckoned })
+            .strata()
+            .map(|stratum| {
+                let reckoned = reckoned(resolved, earlier, stratum, compared, with_methods)?;
+                Ok(Detectable { stratum, reckoned })
             })
             .collect::<Result<_, ReportError>>()?;
         Ok(Self {
@@ -228,7 +229,7 @@ impl Preview {
             kind: resolved.lab.kind,
             lab_not_asked,
             dut_programs: Vec::new(),
-            traffic: resolved.traffic.clone(),
+            traffics: resolved.traffics.clone(),
             design: resolved.design.clone(),
             factors: resolved.factors.clone(),
             rebooting_factors: resolved
@@ -342,7 +343,7 @@ fn differences(resolved: &Resolved, baseline: &Variant, variant: &Variant) -> Ve
 fn reckoned(
     resolved: &Resolved,
     earlier: &[Loaded],
-    family: AddressFamily,
+    stratum: Stratum,
     compared: usize,
     with_methods: bool,
 ) -> Result<Option<Reckoned>, ReportError> {
@@ -354,7 +355,7 @@ fn reckoned(
         let mut observations = Vec::new();
         let mut used = Vec::new();
         for loaded in runs {
-            let of_run = scattered(loaded, family)?;
+            let of_run = scattered(loaded, stratum)?;
             if of_run.effects.iter().any(|effects| effects.len() > 1) {
                 effects.push(of_run.effects);
                 observations.push(of_run.observations);
@@ -362,7 +363,7 @@ fn reckoned(
             }
         }
         let error = |source: StatsError| ReportError::Statistics {
-            comparison: format!("earlier runs ({})", family.protocol()),
+            comparison: format!("earlier runs ({})", stratum.label()),
             source,
         };
         let Some(spread) = PooledSpread::of_runs(&effects).map_err(error)? else {
@@ -475,16 +476,16 @@ struct Scattered {
 }
 
 /// How everything that a run compares with a baseline scatters from block to block.
-fn scattered(loaded: &Loaded, family: AddressFamily) -> Result<Scattered, ReportError> {
+fn scattered(loaded: &Loaded, stratum: Stratum) -> Result<Scattered, ReportError> {
     if loaded.sessions.is_empty() {
         return Ok(Scattered::default());
     }
     let report = Report::build(loaded)?;
-    let of_family = report
+    let of_stratum = report
         .comparisons
         .iter()
-        .filter(|comparison| comparison.family == family);
-    let rows = of_family.flat_map(|comparison| {
+        .filter(|comparison| comparison.stratum == stratum);
+    let rows = of_stratum.flat_map(|comparison| {
         let control = comparison.control.iter().map(|control| &control.row);
         comparison.rows.iter().chain(control)
     });
@@ -500,7 +501,7 @@ fn scattered(loaded: &Loaded, family: AddressFamily) -> Result<Scattered, Report
     let observations = report.variants.iter().map(|variant| {
         let trials = report.trials.iter();
         trials
-            .filter(|trial| trial.counts && trial.family == family)
+            .filter(|trial| trial.counts && trial.stratum == stratum)
             .filter(|trial| trial.variant == variant.name && trial.forwarding_rate_pps > 0.0)
             .map(|trial| trial.forwarding_rate_pps.ln())
             .collect()
@@ -576,8 +577,10 @@ impl Page<'_> {
                 &format!("the DUT needs {} for {purposes}", needed.program),
             );
         }
-        self.wrapped("  ", &sentences::flows(&preview.traffic));
-        self.wrapped("  ", &load(&preview.traffic));
+        for sentence in sentences::traffics(&preview.traffics) {
+            self.wrapped("  ", &sentence);
+        }
+        self.wrapped("  ", &load(&preview.traffics));
     }
 
     fn variants(&mut self) {
@@ -659,7 +662,7 @@ impl Page<'_> {
             self.heading("Earlier sessions, shown beside the results");
         }
         for reference in &preview.references {
-            for (family, data) in &reference.families {
+            for (stratum, data) in &reference.strata {
                 let observations = data.observations_pps.len() as u64;
                 self.wrapped(
                     "  ",
@@ -667,7 +670,7 @@ impl Page<'_> {
                         "{}: {} of {} from {} (SHA-256 {})",
                         one_line(&reference.label),
                         format::counted(observations, "observation"),
-                        family.protocol(),
+                        stratum.label(),
                         one_line(&data.path),
                         data.sha256
                     ),
@@ -689,13 +692,13 @@ impl Page<'_> {
             ),
         };
         self.heading(&format!("Order of block {}, {order}", block.number));
-        for family in &block.families {
-            for (round, row) in (1..).zip(&family.rounds) {
+        for order in &block.strata {
+            for (round, row) in (1..).zip(&order.rounds) {
                 let numbers: Vec<String> = row
                     .iter()
                     .map(|slice| preview.number(&slice.variant).to_string())
                     .collect();
-                let lead = format!("  {} round {round:>2}:  ", family.family.protocol());
+                let lead = format!("  {} round {round:>2}:  ", order.stratum.label());
                 self.wrapped(&lead, &numbers.join(" "));
             }
         }
@@ -746,7 +749,7 @@ impl Page<'_> {
         self.heading("Smallest effect that it could detect");
         for detectable in &preview.detectable {
             if preview.detectable.len() > 1 {
-                self.wrapped("  ", detectable.family.protocol());
+                self.wrapped("  ", &detectable.stratum.label());
             }
             let lead = "  - ";
             let Some(reckoned) = &detectable.reckoned else {
@@ -770,21 +773,23 @@ impl Page<'_> {
             let methods = detectable.reckoned.iter().flat_map(|known| &known.methods);
             let methods: Vec<&MethodPreview> = methods.collect();
             if !methods.is_empty() {
-                self.methods(detectable.family, &methods);
+                self.methods(detectable.stratum, &methods);
             }
         }
     }
 
     /// What each method would need, as a table.
-    fn methods(&mut self, family: AddressFamily, methods: &[&MethodPreview]) {
+    fn methods(&mut self, stratum: Stratum, methods: &[&MethodPreview]) {
         let design = &self.preview.design;
         let threshold = format::short(design.threshold_percent, 3);
-        let of_family = if self.preview.detectable.len() > 1 {
-            format!(", {}", family.protocol())
+        let of_stratum = if self.preview.detectable.len() > 1 {
+            format!(", {}", stratum.label())
         } else {
             String::new()
         };
-        self.heading(&format!("How many it would take by each method{of_family}"));
+        self.heading(&format!(
+            "How many it would take by each method{of_stratum}"
+        ));
         let mut rows = vec![[
             "method".to_owned(),
             "SD of one".to_owned(),
@@ -891,13 +896,11 @@ fn sentences_of(reckoned: &Reckoned, design: &Design) -> Vec<String> {
     sentences
 }
 
-fn load(traffic: &Traffic) -> String {
-    let burst = match traffic.burst_frames {
-        1 => String::new(),
-        frames => format!(", {frames} frames back to back"),
-    };
-    match traffic.load {
-        Load::Paced { pps } => format!("load: paced at {}{burst}", format::rate(pps as f64)),
-        load => format!("load: {}", load.regime()),
+fn load(traffics: &[Traffic]) -> String {
+    match traffics.first().map(|traffic| traffic.load.regime()) {
+        Some(regime @ (LoadRegime::SelfClocked | LoadRegime::Overload)) => {
+            format!("load: {regime}")
+        }
+        _ => format!("load: {}", sentences::paces(traffics)),
     }
 }

@@ -1,6 +1,6 @@
 //! What a report says of profiles, as data; [`crate::profiles`] makes it.
 
-use fwdlab_model::{AddressFamily, ProfileEvery, ProfileFault, VariantName};
+use fwdlab_model::{ProfileEvery, ProfileFault, Stratum, VariantName};
 use fwdlab_profile::CostDifference;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ pub struct ProfilesSection {
     pub has_kernel: bool,
     /// What sampling does to the forwarding rate; none from a single block.
     pub overhead: Option<OverheadSection>,
-    /// One a variant and family, in the experiment's order, the control behind.
+    /// One a variant and stratum, in the experiment's order, the control behind.
     pub variants: Vec<ProfileSection>,
     /// One a variant that is compared with a baseline, and one a control.
     pub differences: Vec<ProfileDifference>,
@@ -41,13 +41,14 @@ pub struct OverheadSection {
     pub blocks: u32,
 }
 
-/// The profiles of one variant in one family.
+/// The profiles of one variant in one stratum.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProfileSection {
     /// The variant.
     pub variant: VariantName,
-    /// The address family.
-    pub family: AddressFamily,
+    /// The stratum.
+    #[serde(flatten)]
+    pub stratum: Stratum,
     /// Blocks with a profile that shows the load.
     pub blocks: u32,
     /// Samples of all of them, those of idle CPUs left out.
@@ -71,8 +72,9 @@ pub struct ProfileDifference {
     pub baseline: VariantName,
     /// The variant.
     pub variant: VariantName,
-    /// The address family.
-    pub family: AddressFamily,
+    /// The stratum.
+    #[serde(flatten)]
+    pub stratum: Stratum,
     /// Blocks with a profile of both.
     pub blocks: u32,
     /// Blocks that it takes at least to show a difference.
@@ -145,8 +147,9 @@ pub struct RejectedProfile {
     pub block: u32,
     /// The variant.
     pub variant: VariantName,
-    /// The address family.
-    pub family: AddressFamily,
+    /// The stratum.
+    #[serde(flatten)]
+    pub stratum: Stratum,
     /// How often it was taken.
     pub attempts: u32,
     /// Why it was rejected each time, as of the last time.

@@ -8,7 +8,7 @@ pub(crate) const LEGEND_FONT: f64 = 12.0;
 const HEIGHT: f64 = 240.0;
 const TICKS_MAX: usize = 7;
 
-/// The panel of one address family.
+/// The panel of one stratum.
 pub(crate) struct RatePanel {
     pub(crate) top: f64,
     pub(crate) bottom: f64,

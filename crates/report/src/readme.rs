@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::iter;
 
-use fwdlab_model::{AddressFamily, Conservation, LabKind, Load, System, Tester, VariantName};
+use fwdlab_model::{Conservation, LabKind, LoadRegime, Stratum, System, Tester, VariantName};
 
 use crate::format;
 use crate::profile_sections::{CostSection, ProfileDifference, ProfilesSection};
@@ -111,16 +111,14 @@ impl Page<'_> {
         self.line(&text::table(header, rows));
     }
 
-    /// The header of a table with a column for each variant, of one address family.
+    /// The header of a table with a column for each variant, of one stratum.
     fn header<'v>(
         &self,
-        family: AddressFamily,
+        stratum: Stratum,
         variants: impl Iterator<Item = &'v VariantName>,
     ) -> String {
         let labels = variants.map(|variant| text::markdown(self.report.label(variant)));
-        let cells: Vec<String> = iter::once(family.protocol().to_owned())
-            .chain(labels)
-            .collect();
+        let cells: Vec<String> = iter::once(stratum.label()).chain(labels).collect();
         cells.join(" | ")
     }
 
@@ -158,13 +156,15 @@ impl Page<'_> {
         });
         self.item(&text::markdown(&sentences::machine(lab)));
         self.item(&text::markdown(&sentences::kernel(lab.kind, &lab.kernel)));
-        self.item(&sentences::flows(&report.traffic));
+        for sentence in sentences::traffics(&report.traffics) {
+            self.item(&sentence);
+        }
         self.item(&format!("Tester: {}", lab.tester));
         self.item(&load(report));
         for sentence in report.load.iter().flat_map(sentences::settled_load) {
             self.item(&text::markdown(&sentence));
         }
-        if report.traffic.load == Load::SelfClocked {
+        if report.regime() == LoadRegime::SelfClocked {
             let costs = sentences::generator_costs(report);
             self.item(&costs.map_or_else(
                 || "Generator's own cost: not measured".to_owned(),
@@ -288,7 +288,7 @@ impl Page<'_> {
             }
             let alternative = text::markdown(&format!(
                 "Effects with their intervals, {}",
-                comparison.family.protocol()
+                comparison.stratum.label()
             ));
             self.paragraph(&format!(
                 "![{alternative}]({}{})",
@@ -349,7 +349,7 @@ impl Page<'_> {
         let rows = report.losses.iter().map(|loss| {
             vec![
                 text::markdown(report.label(&loss.variant)),
-                loss.family.protocol().to_owned(),
+                loss.stratum.label(),
                 format::count(loss.offered_frames),
                 format::count(loss.forwarded_frames),
                 format::count(loss.dropped_frames),
@@ -375,7 +375,7 @@ impl Page<'_> {
             .map(|loss| {
                 let label = text::markdown(report.label(&loss.variant));
                 let reasons = sentences::by_reason(&loss.kernel_drop_reasons, text::markdown);
-                format!("- {label}, {}: {reasons}", loss.family.protocol())
+                format!("- {label}, {}: {reasons}", loss.stratum.label())
             })
             .collect();
         if items.is_empty() {
@@ -397,9 +397,9 @@ impl Page<'_> {
         }
         self.paragraph("## What the DUT did");
         self.paragraph(sentences::DUT_EVENTS);
-        for &family in &report.traffic.families {
-            let of_family = report.dut_events.iter().filter(|of| of.family == family);
-            let sections: Vec<&EventsSection> = of_family.collect();
+        for stratum in report.strata() {
+            let of_stratum = report.dut_events.iter().filter(|of| of.stratum == stratum);
+            let sections: Vec<&EventsSection> = of_stratum.collect();
             let mut happened = BTreeSet::new();
             for section in &sections {
                 let events = section.events.iter().filter(|(_, times)| **times > 0);
@@ -409,7 +409,7 @@ impl Page<'_> {
             if happened.is_empty() {
                 continue;
             }
-            let header = self.header(family, sections.iter().map(|section| &section.variant));
+            let header = self.header(stratum, sections.iter().map(|section| &section.variant));
             let rows = happened.into_iter().map(|event| {
                 let rates = sections.iter().map(|section| {
                     // An event that a variant does not count never happened.
@@ -432,15 +432,15 @@ impl Page<'_> {
         }
         self.paragraph("## How busy the DUT was");
         self.paragraph(sentences::DUT_CPUS);
-        for &family in &report.traffic.families {
-            let of_family = report.dut_cpus.iter().filter(|of| of.family == family);
-            let sections: Vec<&CpusSection> = of_family.collect();
+        for stratum in report.strata() {
+            let of_stratum = report.dut_cpus.iter().filter(|of| of.stratum == stratum);
+            let sections: Vec<&CpusSection> = of_stratum.collect();
             let all = sections.iter().flat_map(|section| &section.cpus);
             let numbers: BTreeSet<u32> = all.map(|cpu| cpu.cpu).collect();
             if numbers.is_empty() {
                 continue;
             }
-            let header = self.header(family, sections.iter().map(|section| &section.variant));
+            let header = self.header(stratum, sections.iter().map(|section| &section.variant));
             let of_cpu = |number: u32, section: &CpusSection| {
                 let cpu = section.cpus.iter().find(|cpu| cpu.cpu == number);
                 format::or_dash(cpu.map(|cpu| {
@@ -472,11 +472,11 @@ impl Page<'_> {
         self.paragraph("## Why");
         for difference in &section.differences {
             let label = text::markdown(report.label(&difference.variant));
-            let family = match report.traffic.families.len() {
-                1 => String::new(),
-                _ => format!(", {}", difference.family.protocol()),
+            let stratum = match report.has_several_strata() {
+                false => String::new(),
+                true => format!(", {}", difference.stratum.label()),
             };
-            self.line(&format!("- **{label}**{family}: {}", difference.sentence));
+            self.line(&format!("- **{label}**{stratum}: {}", difference.sentence));
         }
         if let Some(unused) = &section.unused {
             self.paragraph(&format!("- {unused}"));
@@ -512,7 +512,7 @@ impl Page<'_> {
             "{} against {}, {}",
             report.label(&difference.variant),
             report.label(&difference.baseline),
-            difference.family.protocol()
+            difference.stratum.label()
         );
         self.paragraph(&format!("**{}**", text::markdown(&heading)));
         let cell = |cost: &CostSection| {
@@ -546,15 +546,19 @@ impl Page<'_> {
     fn flame_graphs(&mut self, section: &ProfilesSection) {
         let report = self.report;
         self.paragraph("## flamegraphs");
-        for &family in &report.traffic.families {
-            if report.traffic.families.len() > 1 {
-                self.paragraph(&format!("### {family}"));
+        for stratum in report.strata() {
+            if report.has_several_strata() {
+                self.paragraph(&format!("### {stratum}"));
             }
-            for variant in section.variants.iter().filter(|of| of.family == family) {
+            for variant in section.variants.iter().filter(|of| of.stratum == stratum) {
                 let label = text::markdown(report.label(&variant.variant));
                 self.item(&format!("[{label}]({}{})", self.plots, variant.flame_graph));
             }
-            for difference in section.differences.iter().filter(|of| of.family == family) {
+            for difference in section
+                .differences
+                .iter()
+                .filter(|of| of.stratum == stratum)
+            {
                 let label = text::markdown(report.label(&difference.variant));
                 let baseline = text::markdown(report.label(&difference.baseline));
                 self.item(&format!(
@@ -804,7 +808,7 @@ impl Page<'_> {
         }
         self.paragraph("## Order of the slices");
         self.paragraph(sentences::ORDER_CHECKS);
-        let rows = report.slices.iter().map(|(family, slices)| {
+        let rows = report.slices.iter().map(|(stratum, slices)| {
             let effect = |found: &OrderEffectSection| {
                 let p = fwdlab_stats::format_p(found.p).replace('<', "\\<");
                 format!("{} % (p {p})", format::signed(found.effect_percent, 2))
@@ -819,7 +823,7 @@ impl Page<'_> {
                 .map(|(place, found)| format!("{place} of {}: {}", slices.places, effect(found)));
             let correlation = slices.lag_1_autocorrelation;
             vec![
-                family.protocol().to_owned(),
+                stratum.label(),
                 format::or_dash(predecessor),
                 format::or_dash(place),
                 format::or_dash(correlation.map(|number| format::signed(number, 2))),
@@ -833,11 +837,11 @@ impl Page<'_> {
         let noise: Vec<String> = report
             .slices
             .iter()
-            .filter_map(|(family, slices)| {
+            .filter_map(|(stratum, slices)| {
                 let noise = slices.rate_noise?;
                 Some(format!(
                     "- {}: {} between blocks, {} between rounds, {} of a slice",
-                    family.protocol(),
+                    stratum.label(),
                     format::deviation(noise.between_blocks_percent),
                     format::deviation(noise.between_rounds_percent),
                     format::deviation(noise.between_slices_percent),
@@ -882,10 +886,14 @@ impl Page<'_> {
         }
         self.paragraph("## Where the frames went");
         self.paragraph(&sentences::conservation(report));
-        let flows = report.flows.in_all_directions;
-        let rows = report.conservation.iter().map(|(family, frames)| {
-            let totals = report.conservation_totals.get(family);
-            conservation_row(*family, frames, totals.copied().unwrap_or_default(), flows)
+        let rows = report.conservation.iter().map(|(stratum, frames)| {
+            let totals = report.conservation_totals.get(stratum);
+            conservation_row(
+                *stratum,
+                frames,
+                totals.copied().unwrap_or_default(),
+                report.flows_of(*stratum),
+            )
         });
         self.table(
             " | offered | forwarded | dropped | unaccounted | verified | wrong | flows seen | foreign",
@@ -971,7 +979,7 @@ impl Page<'_> {
                 .collect();
             vec![
                 text::markdown(report.label(&row.variant)),
-                row.family.protocol().to_owned(),
+                row.stratum.label(),
                 format!("{} of {}", row.invalid, row.trials),
                 reasons.join("; "),
             ]
@@ -1078,13 +1086,13 @@ pub(crate) fn warning_item(warning: &Warning) -> String {
 }
 
 fn conservation_row(
-    family: AddressFamily,
+    stratum: Stratum,
     frames: &Conservation,
     totals: ConservationTotals,
     flows: u32,
 ) -> Vec<String> {
     vec![
-        family.protocol().to_owned(),
+        stratum.label(),
         format::count(frames.offered_frames),
         format::count(frames.forwarded_frames),
         sentences::with_reasons(totals.dropped_frames, &frames.drops, text::markdown),
@@ -1105,21 +1113,21 @@ fn conservation_row(
 
 pub(crate) fn load(report: &Report) -> String {
     let lab = &report.lab;
-    match report.traffic.load {
-        Load::SelfClocked => format!(
+    match report.regime() {
+        LoadRegime::SelfClocked => format!(
             "Load: self-clocked: generator, DUT and sink take turns on CPU {}; the harness runs \
              on CPU {}",
             lab.load_cpu, lab.control_cpu
         ),
-        Load::Paced { pps } => {
-            let pace = format::rate(pps as f64);
-            format!("Load: paced at {pace}{}", own_cpu(report))
+        LoadRegime::Paced => {
+            let paces = sentences::paces(&report.traffics);
+            format!("Load: {paces}{}", own_cpu(report))
         }
         // Its CPUs are in the environment, port by port.
-        Load::Overload if lab.kind.is_remote() => {
+        LoadRegime::Overload if lab.kind.is_remote() => {
             "Load: overload: the tester offers more than the DUT forwards".to_owned()
         }
-        Load::Overload => format!(
+        LoadRegime::Overload => format!(
             "Load: overload: the generator on CPU {} offers more than the DUT forwards{}",
             lab.load_cpu,
             own_cpu(report)

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use fwdlab_model::{
-    AddressFamily, Conservation, Design, LabKind, LoadRecord, Tester, Traffic, VariantName,
+    Conservation, Design, LabKind, LoadRecord, LoadRegime, Stratum, Tester, Traffic, VariantName,
+    one_or_several, stratum,
 };
 use fwdlab_stats::Method;
 
@@ -37,16 +38,21 @@ pub struct Report {
     /// Where it was measured.
     pub lab: LabSection,
     /// What the tester sent, in the regime that the lab allowed.
-    pub traffic: Traffic,
-    /// How many flows that makes.
-    #[serde(default)]
-    pub flows: FlowsSection,
+    #[serde(rename = "traffic", with = "one_or_several")]
+    pub traffics: Vec<Traffic>,
+    /// How many flows each of them makes.
+    #[serde(default, with = "one_or_several")]
+    pub flows: Vec<FlowsSection>,
     /// The load that the lab settled by measuring what the machine can do, where it does so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<LoadRecord>,
     /// That load over what the baseline was measured to forward at most; empty where none was settled.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub load_ratios: BTreeMap<AddressFamily, f64>,
+    #[serde(
+        with = "stratum::keys",
+        default,
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub load_ratios: BTreeMap<Stratum, f64>,
     /// How often, how long and in what order. Of a report that was read back it has no blocks: `progress` has them.
     #[serde(with = "design_form")]
     pub design: Design,
@@ -58,10 +64,11 @@ pub struct Report {
     /// whose DUT is made anew.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub differing_facts: BTreeMap<String, BTreeMap<VariantName, String>>,
-    /// What came out, one entry a comparison and address family.
+    /// What came out, one entry a comparison and stratum.
     pub comparisons: Vec<ComparisonSection>,
     /// What the slices of the blocks that stand show beside their rates; none where there are no slices.
-    pub slices: BTreeMap<AddressFamily, SlicesSection>,
+    #[serde(with = "stratum::keys")]
+    pub slices: BTreeMap<Stratum, SlicesSection>,
     /// Every trial in time order, invalid ones too.
     pub trials: Vec<TrialSection>,
     /// What was lost while each variant was measured, in the experiment's order; empty where a
@@ -78,12 +85,14 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<ProfilesSection>,
     /// Where the frames of the accepted blocks went.
-    pub conservation: BTreeMap<AddressFamily, Conservation>,
+    #[serde(with = "stratum::keys")]
+    pub conservation: BTreeMap<Stratum, Conservation>,
     /// Sums over their reasons.
-    #[serde(default)]
-    pub conservation_totals: BTreeMap<AddressFamily, ConservationTotals>,
+    #[serde(with = "stratum::keys", default)]
+    pub conservation_totals: BTreeMap<Stratum, ConservationTotals>,
     /// Time in which the load CPU was disturbed from outside; none where it never was.
-    pub disturbance: BTreeMap<AddressFamily, DisturbanceSection>,
+    #[serde(with = "stratum::keys")]
+    pub disturbance: BTreeMap<Stratum, DisturbanceSection>,
     /// Trials that other evidence than their forwarding rate speaks against.
     pub invalid: Option<InvalidSection>,
     /// What limits the results, with remedies.
@@ -93,6 +102,30 @@ pub struct Report {
 }
 
 impl Report {
+    /// What was measured and is reported apart, in the experiment's order.
+    pub fn strata(&self) -> impl Iterator<Item = Stratum> {
+        self.traffics.iter().flat_map(Traffic::strata)
+    }
+
+    /// Whether there are several of these, so that texts have to say which one they are about.
+    pub(crate) fn has_several_strata(&self) -> bool {
+        self.strata().nth(1).is_some()
+    }
+
+    /// How many flows the tester sent in all in a stratum.
+    pub(crate) fn flows_of(&self, stratum: Stratum) -> u32 {
+        let mut flows = self.traffics.iter().zip(&self.flows);
+        let found = flows.find(|(traffic, _)| traffic.name == stratum.traffic);
+        found.map_or(0, |(_, flows)| flows.in_all_directions)
+    }
+
+    /// The load regime under which it was measured.
+    #[must_use]
+    pub fn regime(&self) -> LoadRegime {
+        let first = self.traffics.first();
+        first.map_or(LoadRegime::SelfClocked, |traffic| traffic.load.regime())
+    }
+
     /// The variant of that name.
     #[must_use]
     pub fn variant(&self, name: &VariantName) -> Option<&VariantSection> {
@@ -121,7 +154,7 @@ impl Report {
         let baseline = &comparison.baseline()?.variant;
         let mut differences = self.profiles.iter().flat_map(|found| &found.differences);
         differences.find(|found| {
-            found.family == comparison.family
+            found.stratum == comparison.stratum
                 && &found.baseline == baseline
                 && &found.variant == variant
         })
@@ -196,7 +229,8 @@ pub struct LabSection {
     /// The generator's own cost from the drop-at-ingress control, median over the blocks.
     ///
     /// Units: nanoseconds a packet.
-    pub generator_cost_ns: BTreeMap<AddressFamily, f64>,
+    #[serde(with = "stratum::keys")]
+    pub generator_cost_ns: BTreeMap<Stratum, f64>,
     /// Version of fwdlab that measured.
     pub fwdlab: String,
     /// Start of the first session, UTC.
@@ -233,16 +267,17 @@ pub struct VariantSection {
     pub unavailable: Option<String>,
 }
 
-/// A baseline and what was compared with it, in one address family.
+/// A baseline and what was compared with it, in one stratum.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparisonSection {
     /// Heading, where the experiment gives one.
     pub title: Option<String>,
     /// The stratum.
-    pub family: AddressFamily,
+    #[serde(flatten)]
+    pub stratum: Stratum,
     /// The baseline first, then the others, in the experiment's order, without the control.
     pub rows: Vec<Row>,
-    /// Earlier data of the family, beside which the rows stand; nothing is compared with them.
+    /// Earlier data of the stratum, beside which the rows stand; nothing is compared with them.
     pub references: Vec<ReferenceRow>,
     /// The baseline under another name.
     pub control: Option<ControlSection>,
@@ -521,8 +556,9 @@ pub struct TrialSection {
     pub order: u32,
     /// The variant.
     pub variant: VariantName,
-    /// The address family.
-    pub family: AddressFamily,
+    /// The stratum.
+    #[serde(flatten)]
+    pub stratum: Stratum,
     /// Start of its first slice, UTC.
     pub start: String,
     /// The observation.
@@ -550,8 +586,9 @@ pub struct TrialSection {
 pub struct LossSection {
     /// The variant.
     pub variant: VariantName,
-    /// The address family.
-    pub family: AddressFamily,
+    /// The stratum.
+    #[serde(flatten)]
+    pub stratum: Stratum,
     /// Frames the tester sent.
     pub offered_frames: u64,
     /// Frames that reached the sink.
@@ -576,8 +613,9 @@ pub struct LossSection {
 pub struct CpusSection {
     /// The variant.
     pub variant: VariantName,
-    /// The address family.
-    pub family: AddressFamily,
+    /// The stratum.
+    #[serde(flatten)]
+    pub stratum: Stratum,
     /// By CPU.
     pub cpus: Vec<CpuSection>,
 }
@@ -602,8 +640,9 @@ pub struct CpuSection {
 pub struct EventsSection {
     /// The variant.
     pub variant: VariantName,
-    /// The address family.
-    pub family: AddressFamily,
+    /// The stratum.
+    #[serde(flatten)]
+    pub stratum: Stratum,
     /// How often each of them happened.
     pub events: BTreeMap<String, u64>,
     /// How often each of them happened for each packet that the DUT took; empty where it took none.
@@ -617,7 +656,7 @@ impl EventsSection {
 
     pub(crate) fn new(
         variant: VariantName,
-        family: AddressFamily,
+        stratum: Stratum,
         events: BTreeMap<String, u64>,
     ) -> Self {
         let packets = events.get(Self::RECEIVED).copied().unwrap_or(0);
@@ -627,7 +666,7 @@ impl EventsSection {
                 .map(|(event, times)| (event.clone(), *times as f64 / packets as f64))
                 .collect(),
             variant,
-            family,
+            stratum,
             events,
         }
     }
@@ -648,7 +687,7 @@ pub struct DisturbanceSection {
 /// Trials that other evidence than their forwarding rate speaks against.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InvalidSection {
-    /// One entry a variant and family that was run, in the experiment's order.
+    /// One entry a variant and stratum that was run, in the experiment's order.
     pub rows: Vec<InvalidRow>,
 }
 
@@ -657,8 +696,9 @@ pub struct InvalidSection {
 pub struct InvalidRow {
     /// The variant.
     pub variant: VariantName,
-    /// The address family.
-    pub family: AddressFamily,
+    /// The stratum.
+    #[serde(flatten)]
+    pub stratum: Stratum,
     /// All trials, retried ones too.
     pub trials: u32,
     /// Those that are invalid.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fwdlab_model::{
-    Design, Direction, FamilyLoad, FrameSize, LabKind, LoadRecord, LoadRegime, System, Tester,
+    Design, Direction, FrameSize, LabKind, LoadRecord, LoadRegime, StratumLoad, System, Tester,
     Traffic,
 };
 
@@ -36,11 +36,11 @@ pub(crate) fn unfinished(report: &Report) -> Option<String> {
 /// What tells this comparison from the report's others; none for the only one. It may hold the
 /// experiment's own title.
 pub(crate) fn heading(report: &Report, comparison: &ComparisonSection) -> Option<String> {
-    let family = (report.traffic.families.len() > 1).then(|| comparison.family.protocol());
-    match (&comparison.title, family) {
-        (Some(title), Some(family)) => Some(format!("{title}: {family}")),
+    let stratum = (report.has_several_strata()).then(|| comparison.stratum.label());
+    match (&comparison.title, stratum) {
+        (Some(title), Some(stratum)) => Some(format!("{title}: {stratum}")),
         (Some(title), None) => Some(title.clone()),
-        (None, Some(family)) => Some(family.to_owned()),
+        (None, Some(stratum)) => Some(stratum.to_owned()),
         (None, None) => None,
     }
 }
@@ -232,8 +232,42 @@ pub(crate) fn seed(design: &Design) -> String {
     format!("{}{drawn}", design.seed)
 }
 
-/// What the tester sends.
-pub(crate) fn flows(traffic: &Traffic) -> String {
+/// What the tester sends, a sentence a traffic, with its name where it has one.
+pub(crate) fn traffics(traffics: &[Traffic]) -> Vec<String> {
+    let sentence = |traffic: &Traffic| match traffic.name {
+        Some(name) => format!("{name}: {}", flows(traffic)),
+        None => flows(traffic),
+    };
+    traffics.iter().map(sentence).collect()
+}
+
+/// The pace of each traffic, once where all have the same.
+pub(crate) fn paces(traffics: &[Traffic]) -> String {
+    let pace = |traffic: &Traffic| {
+        let pps = traffic.load.intended_pps().unwrap_or_default();
+        let burst = match traffic.burst_frames {
+            1 => String::new(),
+            frames => format!(", {frames} frames back to back"),
+        };
+        format!("{}{burst}", format::rate(pps as f64))
+    };
+    let paces: Vec<String> = traffics.iter().map(pace).collect();
+    match paces.as_slice() {
+        [first, others @ ..] if others.iter().all(|other| other == first) => {
+            format!("paced at {first}")
+        }
+        _ => {
+            let named = traffics.iter().zip(&paces).map(|(traffic, pace)| {
+                let name = traffic.name.map(|name| name.to_string());
+                format!("{}: {pace}", name.unwrap_or_default())
+            });
+            format!("paced, {}", named.collect::<Vec<_>>().join("; "))
+        }
+    }
+}
+
+/// What the tester sends of one traffic.
+fn flows(traffic: &Traffic) -> String {
     let size = match traffic.frame_sizes[..] {
         [FrameSize { bytes: 64, .. }] => "smallest UDP packets".to_owned(),
         [FrameSize { bytes, .. }] => format!("UDP packets in frames of {bytes} bytes"),
@@ -274,18 +308,14 @@ pub(crate) fn flows(traffic: &Traffic) -> String {
     )
 }
 
-/// The generator's own cost by family, where it was measured.
+/// The generator's own cost by stratum, where it was measured.
 pub(crate) fn generator_costs(report: &Report) -> Option<String> {
     let costs: Vec<String> = report
         .lab
         .generator_cost_ns
         .iter()
-        .map(|(family, cost_ns)| {
-            format!(
-                "{} ns/packet ({})",
-                format::cost(*cost_ns),
-                family.protocol()
-            )
+        .map(|(stratum, cost_ns)| {
+            format!("{} ns/packet ({})", format::cost(*cost_ns), stratum.label())
         })
         .collect();
     (!costs.is_empty()).then(|| costs.join(", "))
@@ -300,14 +330,14 @@ warned of where that is below half a percent (a quarter with both address famili
 in at most one report of a hundred. The autocorrelation is that of a slice with the next one of its variant and block: it is \
 part of the noise between rounds, and no verdict rests on it.";
 
-/// How much of the time was disturbed, by family; none where nothing was.
+/// How much of the time was disturbed, by stratum; none where nothing was.
 pub(crate) fn disturbed(report: &Report) -> Option<String> {
     let parts: Vec<String> = report
         .disturbance
         .iter()
-        .map(|(family, disturbance)| {
+        .map(|(stratum, disturbance)| {
             let percent = format::short(disturbance.percent, 1);
-            format!("{percent} % ({})", family.protocol())
+            format!("{percent} % ({})", stratum.label())
         })
         .collect();
     (!parts.is_empty()).then(|| parts.join(", "))
@@ -326,8 +356,8 @@ pub(crate) fn disturbed_time(report: &Report) -> Option<String> {
 /// Whether so much was disturbed that nothing could be left out in any block.
 pub(crate) fn nothing_left_out(report: &Report) -> bool {
     let blocks = report.progress.measured_blocks as usize;
-    let mut families = report.disturbance.values();
-    families.all(|disturbance| disturbance.blocks_over_all_time.len() >= blocks)
+    let mut strata = report.disturbance.values();
+    strata.all(|disturbance| disturbance.blocks_over_all_time.len() >= blocks)
 }
 
 /// What became of the disturbed time.
@@ -338,9 +368,9 @@ pub(crate) fn left_out(report: &Report) -> String {
     let in_blocks = |blocks: fn(&DisturbanceSection) -> &Vec<u32>| {
         let disturbances = report.disturbance.iter();
         let some = disturbances.filter(|(_, disturbance)| !blocks(disturbance).is_empty());
-        let some = some.map(|(family, disturbance)| {
+        let some = some.map(|(stratum, disturbance)| {
             let blocks = format::counted(blocks(disturbance).len() as u64, "block");
-            format!("{blocks} of {}", family.protocol())
+            format!("{blocks} of {}", stratum.label())
         });
         some.collect::<Vec<String>>().join(" and ")
     };
@@ -360,7 +390,7 @@ pub(crate) fn left_out(report: &Report) -> String {
 
 /// What the table of lost frames counts, and what a loss means under this load.
 pub(crate) fn losses(report: &Report) -> String {
-    let meaning = match report.traffic.load.regime() {
+    let meaning = match report.regime() {
         LoadRegime::SelfClocked => {
             "A self-clocked load loses nothing while generator, DUT and sink take turns; here some \
              variant dropped frames, or let the DUT work at another time or on another CPU."
@@ -399,8 +429,7 @@ const LIMITING_BUSY_PERCENT: f64 = 90.0;
 pub(crate) fn dut_has_time(report: &Report) -> Option<String> {
     let cpus = report.dut_cpus.iter().flat_map(|section| &section.cpus);
     let most = cpus.map(|cpu| cpu.busy_percent).fold(0.0, f64::max);
-    let is_strange =
-        report.traffic.load.regime() == LoadRegime::Overload && most < LIMITING_BUSY_PERCENT;
+    let is_strange = report.regime() == LoadRegime::Overload && most < LIMITING_BUSY_PERCENT;
     is_strange.then(|| {
         format!(
             "No CPU was busy for more than {most:.0} % of the time, though more was offered than was forwarded: what limits \
@@ -455,7 +484,7 @@ pub(crate) fn by_reason(frames: &BTreeMap<String, u64>, inert: fn(&str) -> Strin
     counted.collect::<Vec<_>>().join(", ")
 }
 
-/// How the lab settled the load, where it measured what the machine can do: one sentence a family, and
+/// How the lab settled the load, where it measured what the machine can do: one sentence a stratum, and
 /// why the regime is not the one that was asked for.
 #[must_use]
 pub fn settled_load(load: &LoadRecord) -> Vec<String> {
@@ -467,8 +496,8 @@ pub fn settled_load(load: &LoadRecord) -> Vec<String> {
             load.regime
         ));
     }
-    for (family, load_of) in &load.families {
-        let FamilyLoad {
+    for (stratum, load_of) in &load.strata {
+        let StratumLoad {
             baseline_capacity_pps: Some(capacity_pps),
             tester_ceiling_pps: Some(ceiling_pps),
             intended_pps: Some(intended_pps),
@@ -482,7 +511,7 @@ pub fn settled_load(load: &LoadRecord) -> Vec<String> {
         sentences.push(format!(
             "To be offered ({}): {}, {:.2} times the {} that the baseline forwarded at most; the tester \
              can do {}",
-            family.protocol(),
+            stratum.label(),
             format::rate(intended_pps),
             intended_pps / capacity_pps,
             format::rate(capacity_pps),
@@ -591,13 +620,13 @@ pub(crate) fn limits(report: &Report) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use fwdlab_model::AddressFamily;
+    use fwdlab_model::Stratum;
 
     use super::*;
 
     #[test]
     fn a_load_that_was_settled_says_by_what() {
-        let family = FamilyLoad {
+        let stratum = StratumLoad {
             baseline_capacity_pps: Some(40e6),
             tester_ceiling_pps: Some(60e6),
             intended_pps: Some(50e6),
@@ -606,7 +635,7 @@ mod tests {
             regime: LoadRegime::Overload,
             instead_of: None,
             why: None,
-            families: BTreeMap::from([(AddressFamily::Inet, family)]),
+            strata: BTreeMap::from([(Stratum::INET, stratum)]),
         };
         assert_eq!(
             settled_load(&load),

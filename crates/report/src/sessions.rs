@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fwdlab_archive::Loaded;
 use fwdlab_model::imported::{ImportedResults, ImportedRun};
-use fwdlab_model::{AddressFamily, LoadRegime, TrialRecord, VariantName};
+use fwdlab_model::{LoadRegime, Stratum, TrialRecord, VariantName};
 use fwdlab_netbenches::{imported_observations, imported_start};
 use fwdlab_stats::{
     ComparedSessions, ComparisonVerdict, IndependentObservations, Method, RerunNoise, SESSIONS_MIN,
@@ -52,8 +52,8 @@ pub struct SessionVariant {
     pub name: VariantName,
     /// Its name for readers.
     pub label: String,
-    /// The address family; none where nothing says.
-    pub family: Option<AddressFamily>,
+    /// The stratum; none where nothing says.
+    pub stratum: Option<Stratum>,
     /// One or more, in the order of measuring.
     pub values_pps: Vec<f64>,
     /// What was offered, one number an observation; none where it is not known, or follows from what was forwarded.
@@ -74,13 +74,13 @@ impl Session {
             .collect();
         let session = |number: u32| {
             let mut variants = Vec::new();
-            for &family in &loaded.resolved.traffic.families {
+            for stratum in loaded.resolved.strata() {
                 let compared = loaded.resolved.variants.iter();
                 for variant in compared.filter(|variant| variant.control_of.is_none()) {
                     let trials: Vec<&TrialRecord> = attempts
                         .iter()
                         .filter(|attempt| attempt.record.session == number)
-                        .filter_map(|attempt| evidence::trial(attempt, &variant.name, family))
+                        .filter_map(|attempt| evidence::trial(attempt, &variant.name, stratum))
                         .collect();
                     if trials.is_empty() {
                         continue;
@@ -94,7 +94,7 @@ impl Session {
                     variants.push(SessionVariant {
                         name: variant.name.clone(),
                         label: variant.label.clone(),
-                        family: Some(family),
+                        stratum: Some(stratum),
                         values_pps,
                         offered_pps: is_known.then_some(offered_pps),
                         is_carried_whole: !is_own_outcome
@@ -134,7 +134,7 @@ impl Session {
             (!values_pps.is_empty()).then(|| SessionVariant {
                 name: variant.name.clone(),
                 label: variant.key.clone(),
-                family: variant.family,
+                stratum: variant.family.map(Stratum::from),
                 values_pps,
                 offered_pps: offered_pps.filter(|pps| pps.iter().all(|pps| *pps > 0.0)),
                 is_carried_whole: false,
@@ -214,14 +214,14 @@ pub struct RerunsSection {
 /// What sessions are compared by.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    family: Option<AddressFamily>,
+    stratum: Option<Stratum>,
     name: VariantName,
 }
 
 impl Key {
     fn of(variant: &SessionVariant) -> Self {
         Self {
-            family: variant.family,
+            stratum: variant.stratum,
             name: variant.name.clone(),
         }
     }
@@ -259,21 +259,21 @@ pub fn compare_sessions(
     }
     comparison.require_positive(&shared)?;
     let mut warnings = comparison.warnings(left_out);
-    let mut families: Vec<Option<AddressFamily>> = Vec::new();
+    let mut strata: Vec<Option<Stratum>> = Vec::new();
     for (key, _) in &shared {
-        if !families.contains(&key.family) {
-            families.push(key.family);
+        if !strata.contains(&key.stratum) {
+            strata.push(key.stratum);
         }
     }
     let mut groups = Vec::new();
-    for family in families {
-        // The variants of an address family are one family of comparisons.
-        let of_family = shared.iter().filter(|(key, _)| key.family == family);
-        let of_family: Vec<Sets> = of_family
+    for stratum in strata {
+        // The variants of an stratum are one stratum of comparisons.
+        let of_stratum = shared.iter().filter(|(key, _)| key.stratum == stratum);
+        let of_stratum: Vec<Sets> = of_stratum
             .map(|(key, label)| comparison.sets(key, label))
             .collect();
-        let judged = comparison.judge(&of_family, &mut warnings)?;
-        for (sets, judged) in of_family.iter().zip(judged) {
+        let judged = comparison.judge(&of_stratum, &mut warnings)?;
+        for (sets, judged) in of_stratum.iter().zip(judged) {
             groups.push(comparison.group(sets, judged, shared.len(), &mut warnings)?);
         }
     }
@@ -428,8 +428,8 @@ impl SessionComparison<'_> {
     }
 
     fn sets(&self, key: &Key, label_of_variant: &str) -> Sets {
-        let title = match key.family {
-            Some(family) => format!("{label_of_variant}, {}", family.protocol()),
+        let title = match key.stratum {
+            Some(stratum) => format!("{label_of_variant}, {}", stratum.label()),
             None => label_of_variant.to_owned(),
         };
         let is_one_a_side = self.sides.iter().all(|side| side.len() == 1);
@@ -485,16 +485,16 @@ impl SessionComparison<'_> {
         Ok(())
     }
 
-    /// What becomes of a family, variant by variant, each side against the baseline.
+    /// What becomes of a stratum, variant by variant, each side against the baseline.
     fn judge(
         &self,
-        family: &[Sets],
+        stratum: &[Sets],
         warnings: &mut Vec<Warning>,
     ) -> Result<Vec<Vec<Judged>>, ReportError> {
         let settings = self.settings.verdicts();
-        let refused = |source| error(&family[0].shown[0], source);
+        let refused = |source| error(&stratum[0].shown[0], source);
         let mut compared = Vec::new();
-        for sets in family {
+        for sets in stratum {
             for (shown, sessions) in sets.shown.iter().zip(&sets.sessions).skip(1) {
                 compared.push(ComparedSessions {
                     name: one_line(&shown.path),
@@ -507,7 +507,7 @@ impl SessionComparison<'_> {
         let verdicts = match self.basis {
             Basis::Reruns => {
                 let mut with_noise = Vec::with_capacity(compared.len());
-                for (sets, compared) in family.iter().zip(compared.chunks(others)) {
+                for (sets, compared) in stratum.iter().zip(compared.chunks(others)) {
                     let noise = self.noise(sets)?;
                     with_noise.extend(compared.iter().map(|compared| (compared.clone(), noise)));
                 }
@@ -517,7 +517,7 @@ impl SessionComparison<'_> {
             _ => {
                 let mut judged = Vec::with_capacity(compared.len());
                 for (number, compared) in compared.iter().enumerate() {
-                    let baseline = row(&family[number / others].shown[0]);
+                    let baseline = row(&stratum[number / others].shown[0]);
                     let within = within_sessions(compared, settings.confidence).map_err(refused)?;
                     judged.push(Judged::Within(Effect::of_ratio(
                         within.estimate,
@@ -618,12 +618,12 @@ impl SessionComparison<'_> {
     /// What every method makes of the sessions' medians, the verdict's first.
     fn methods(&self, sets: &Sets) -> Result<Vec<Vec<fwdlab_stats::MethodResult>>, StatsError> {
         let (baseline, others) = split(&sets.shown);
-        let family: Vec<IndependentObservations> = others
+        let stratum: Vec<IndependentObservations> = others
             .iter()
             .map(|set| independent(&set.path, baseline, set))
             .collect();
         let confidence = self.settings.verdicts().confidence;
-        let mut methods = independent_methods(&family, confidence, DRAWS)?;
+        let mut methods = independent_methods(&stratum, confidence, DRAWS)?;
         for results in &mut methods {
             results.sort_by_key(|result| result.method != Method::MannWhitney);
         }

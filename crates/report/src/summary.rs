@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_model::{AddressFamily, VariantName};
+use fwdlab_model::{Stratum, VariantName};
 use serde::Serialize;
 
 use crate::gate::GateResult;
@@ -32,7 +32,7 @@ pub(crate) struct Summary<'a> {
 #[derive(Debug, Serialize)]
 struct ComparisonSummary<'a> {
     title: Option<&'a str>,
-    family: AddressFamily,
+    stratum: Stratum,
     /// Whether the baseline agrees with itself; none where too little was measured to tell, or its interval is wider
     /// than the threshold and so shows nothing.
     control_passed: Option<bool>,
@@ -64,7 +64,7 @@ impl<'a> Summary<'a> {
             let control = comparison.control.as_ref();
             ComparisonSummary {
                 title: comparison.title.as_deref(),
-                family: comparison.family,
+                stratum: comparison.stratum,
                 control_passed: control.and_then(|control| {
                     let shows_something = |passed: &bool| !(*passed && control.is_too_wide);
                     control.passed.filter(shows_something)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_model::{AddressFamily, Conservation, LoadRecord, Traffic};
+use fwdlab_model::{Conservation, LoadRecord, Stratum, Traffic};
 use serde::{Deserialize, Serialize};
 
 /// What the traffic's ranges make.
@@ -29,7 +29,7 @@ impl FlowsSection {
     }
 }
 
-/// Sums over the reasons of a family's conservation.
+/// Sums over the reasons of a stratum's conservation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConservationTotals {
     /// Frames dropped, for whatever reason.
@@ -48,19 +48,19 @@ impl ConservationTotals {
 }
 
 pub(crate) fn conservation_totals(
-    conservation: &BTreeMap<AddressFamily, Conservation>,
-) -> BTreeMap<AddressFamily, ConservationTotals> {
+    conservation: &BTreeMap<Stratum, Conservation>,
+) -> BTreeMap<Stratum, ConservationTotals> {
     conservation
         .iter()
-        .map(|(family, frames)| (*family, ConservationTotals::new(frames)))
+        .map(|(stratum, frames)| (*stratum, ConservationTotals::new(frames)))
         .collect()
 }
 
 /// The load that was settled over what the baseline forwarded at most.
-pub(crate) fn load_ratios(load: Option<&LoadRecord>) -> BTreeMap<AddressFamily, f64> {
-    let families = load.iter().flat_map(|load| &load.families);
-    families
-        .filter_map(|(family, of)| Some((*family, of.intended_pps? / of.baseline_capacity_pps?)))
+pub(crate) fn load_ratios(load: Option<&LoadRecord>) -> BTreeMap<Stratum, f64> {
+    let strata = load.iter().flat_map(|load| &load.strata);
+    strata
+        .filter_map(|(stratum, of)| Some((*stratum, of.intended_pps? / of.baseline_capacity_pps?)))
         .filter(|(_, ratio)| ratio.is_finite())
         .collect()
 }

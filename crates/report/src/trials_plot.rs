@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fwdlab_model::{AddressFamily, VariantName};
+use fwdlab_model::{Stratum, VariantName};
 
 use crate::format;
 use crate::labels::shortened;
@@ -16,7 +16,7 @@ const BLOCK_LABEL_WIDTH: f64 = 26.0;
 /// One attempt at a block: a band of the plot.
 type Band = (u32, u32, u32);
 
-/// `trials.svg`: every trial in time order, one panel an address family.
+/// `trials.svg`: every trial in time order, one panel an stratum.
 #[must_use]
 pub fn trials_svg(report: &Report) -> String {
     let heading = "Every trial in time order";
@@ -24,13 +24,13 @@ pub fn trials_svg(report: &Report) -> String {
     let bands = bands(report);
     let marks = marks(report);
     let mut y = 40.0;
-    for &family in &report.traffic.families {
+    for stratum in report.strata() {
         let trials: Vec<&TrialSection> = report
             .trials
             .iter()
-            .filter(|trial| trial.family == family)
+            .filter(|trial| trial.stratum == stratum)
             .collect();
-        y = draw_panel(&mut svg, report, &bands, &marks, family, &trials, y);
+        y = draw_panel(&mut svg, report, &bands, &marks, stratum, &trials, y);
     }
     let caption =
         "block (a fresh set-up); inside a block, trials in the order of their first slices";
@@ -76,14 +76,14 @@ fn draw_panel(
     report: &Report,
     bands: &[Band],
     marks: &BTreeMap<&VariantName, Mark>,
-    family: AddressFamily,
+    stratum: Stratum,
     trials: &[&TrialSection],
     top: f64,
 ) -> f64 {
     let rates = || trials.iter().map(|trial| trial.forwarding_rate_pps);
     let lowest = rates().fold(f64::INFINITY, f64::min);
     let highest = rates().fold(0.0, f64::max);
-    let panel = RatePanel::new(svg, family.protocol(), top, lowest, highest);
+    let panel = RatePanel::new(svg, &stratum.label(), top, lowest, highest);
     let across = Scale {
         values: (0.0, bands.len().max(1) as f64),
         pixels: (LEFT, RIGHT),

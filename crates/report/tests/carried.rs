@@ -18,7 +18,7 @@ fn paced() -> Loaded {
         ..Synthetic::default()
     }
     .loaded();
-    loaded.resolved.traffic.load = Load::Paced { pps: 1_000_000 };
+    loaded.resolved.traffics[0].load = Load::Paced { pps: 1_000_000 };
     for attempt in &mut loaded.attempts {
         for slice in &mut attempt.slices {
             slice.offered_frames = 100_000;
@@ -100,7 +100,7 @@ fn one_trial_that_lost_frames_makes_it_a_measurement() {
 #[test]
 fn a_self_clocked_load_is_what_the_dut_lets_it_be() {
     let mut loaded = paced();
-    loaded.resolved.traffic.load = Load::SelfClocked;
+    loaded.resolved.traffics[0].load = Load::SelfClocked;
     assert_eq!(words(&Report::build(&loaded).unwrap()), ["equivalent"; 2]);
 }
 

@@ -5,7 +5,7 @@
 mod synthetic;
 
 use fwdlab_archive::Loaded;
-use fwdlab_model::{AddressFamily, Load};
+use fwdlab_model::{Load, Stratum};
 use fwdlab_report::{
     Basis, CompareReport, CompareSettings, FactorialDesign, Gate, Observations, ReportError,
     Session, compare_blocks, compare_independent, compare_pairs, compare_sessions, render,
@@ -134,7 +134,7 @@ fn a_runs_own_observations_are_compared_by_its_blocks() {
         (variant.name.clone(), format!("{}.inet.pps", variant.name))
     };
     let variants = [of("no filter"), of("nftables conntrack")];
-    let report = compare_blocks(&loaded, AddressFamily::Inet, &variants, SETTINGS).unwrap();
+    let report = compare_blocks(&loaded, Stratum::INET, &variants, SETTINGS).unwrap();
     assert_eq!(words(&report), ["different"]);
     let row = &report.groups[0].rows[1];
     assert_eq!(
@@ -321,7 +321,7 @@ fn the_text_of_ministat_is_in_the_dialect_asked_for() {
         };
         let sides = [of_run("one", &loaded), of_run("other", &loaded)];
         [
-            compare_blocks(&loaded, AddressFamily::Inet, &variants, settings),
+            compare_blocks(&loaded, Stratum::INET, &variants, settings),
             compare_sessions(&sides, &[], settings),
             compare_pairs(&sets, None, settings),
             compare_independent(&sets, None, settings),
@@ -702,32 +702,32 @@ fn rates_of_the_load_are_no_verdict_on_the_device() {
 
     let of_run_under = |load: Load| {
         let mut loaded = Synthetic::default().loaded();
-        loaded.resolved.traffic.load = load;
+        loaded.resolved.traffics[0].load = load;
         of_run("run", &loaded)[0].variants[0].is_carried_whole
     };
     assert!(of_run_under(Load::Paced { pps: 1_000_000 }) && !of_run_under(Load::SelfClocked));
 }
 
-/// Variants of others come in any order, and some do not say their address family.
+/// Variants of others come in any order, and some do not say their stratum.
 #[test]
 fn the_variants_of_a_family_are_one_family_wherever_they_stand() {
-    let families = [
+    let strata = [
         None,
-        Some(AddressFamily::Inet),
+        Some(Stratum::INET),
         None,
-        Some(AddressFamily::Inet6),
-        Some(AddressFamily::Inet),
+        Some(Stratum::INET6),
+        Some(Stratum::INET),
     ];
     let of = |name: &str, ratio: f64| {
         let mut session = session(name, ratio, 9);
         let plain = session.variants[0].clone();
-        let variants = families.iter().enumerate();
+        let variants = strata.iter().enumerate();
         session.variants = variants
-            .map(|(number, family)| {
+            .map(|(number, stratum)| {
                 let mut variant = plain.clone();
                 variant.name = variant.name.numbered(number);
                 variant.label = format!("number {number}");
-                variant.family = *family;
+                variant.stratum = *stratum;
                 variant
             })
             .collect();
@@ -821,7 +821,7 @@ fn runs_that_were_offered_other_loads_are_adjusted_for() {
             ..Synthetic::default()
         }
         .loaded();
-        loaded.resolved.traffic.load = load;
+        loaded.resolved.traffics[0].load = load;
         for attempt in &mut loaded.attempts {
             let block = attempt.record.block;
             let more = 1.0 + (shift + f64::from(block * 3 % 8)) / 100.0;

@@ -252,7 +252,7 @@ fn warnings_that_a_verdict_may_not_be_the_duts_are_findings() {
     };
     // With one variant all that was offered under overload was forwarded, and what was offered is the outcome's.
     let mut held = finished(&two);
-    held.resolved.traffic.load = Load::Overload;
+    held.resolved.traffics[0].load = Load::Overload;
     let open = held.resolved.variants[0].name.clone();
     let mut held_alone = held.clone();
     for attempt in &mut held_alone.attempts {

@@ -3,7 +3,7 @@
 mod synthetic;
 
 use fwdlab_archive::Finished;
-use fwdlab_model::{AddressFamily, SCHEMA_VERSION};
+use fwdlab_model::{SCHEMA_VERSION, Stratum};
 use fwdlab_report::{BlockUnderWay, Frame, LiveView, Moment, Reader, RunState, block_outcome};
 use proptest::prelude::*;
 use synthetic::Synthetic;
@@ -62,13 +62,13 @@ fn under_way() -> Synthetic {
     }
 }
 
-/// Twenty variants of growing effect in two address families.
+/// Twenty variants of growing effect in two strata.
 fn many() -> Synthetic {
     Synthetic {
         variants: (0..20)
             .map(|index| (format!("variant {index}"), -0.5 * f64::from(index)))
             .collect(),
-        families: vec![AddressFamily::Inet, AddressFamily::Inet6],
+        strata: vec![Stratum::INET, Stratum::INET6],
         ..Synthetic::default()
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use fwdlab_archive::Loaded;
-use fwdlab_model::{AddressFamily, Factor, Level};
+use fwdlab_model::{Factor, Level, Stratum};
 use fwdlab_report::{Report, render};
 use profiled::{profiled, with_rules};
 use serde_json::Value;
@@ -71,7 +71,7 @@ fn write_page(folder: &Path, loaded: &Loaded, report: &Report) {
     }
 }
 
-/// Two families and sessions, and invalid trials.
+/// Two strata and sessions, and invalid trials.
 fn many() -> Synthetic {
     Synthetic {
         variants: (0..12)
@@ -80,7 +80,7 @@ fn many() -> Synthetic {
                 (label, -2.5 * f64::from(index))
             })
             .collect(),
-        families: vec![AddressFamily::Inet, AddressFamily::Inet6],
+        strata: vec![Stratum::INET, Stratum::INET6],
         sessions: 2,
         invalid: vec![(2, 1), (5, 3), (5, 4)],
         ..Synthetic::default()
@@ -159,7 +159,7 @@ fn hostile() -> (Loaded, Report) {
         if serde_json::from_value::<Report>(hostile.clone()).is_ok() {
             changed += 1;
         } else {
-            // A word of ours, such as a verdict or a family.
+            // A word of ours, such as a verdict or a stratum.
             *hostile.pointer_mut(&pointer).unwrap() = before;
         }
     }

@@ -7,7 +7,7 @@ mod synthetic;
 use std::path::Path;
 
 use fwdlab_archive::Loaded;
-use fwdlab_model::{AddressFamily, ProfileFault};
+use fwdlab_model::{ProfileFault, Stratum};
 use fwdlab_report::{Report, render};
 use profiled::{profiled, with_rules};
 use synthetic::Synthetic;
@@ -425,7 +425,7 @@ fn names_of_functions_are_shown_and_never_act() {
         }
     }
     assert_eq!(
-        report.profiles.unwrap().differences[0].family,
-        AddressFamily::Inet
+        report.profiles.unwrap().differences[0].stratum,
+        Stratum::INET
     );
 }

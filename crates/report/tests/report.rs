@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use fwdlab_archive::{ArchiveWarning, Finished, Loaded, Place, format_observation};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Binding, Competitor, CpuSpeed, CpuTimes, Factor, LabKind, Level, Load, Order,
-    RateBasis, Record, Reference, ReferenceData, SCHEMA_VERSION, SliceRecord, System, Tester,
+    Binding, Competitor, CpuSpeed, CpuTimes, Factor, LabKind, Level, Load, Order, RateBasis,
+    Record, Reference, ReferenceData, SCHEMA_VERSION, SliceRecord, Stratum, System, Tester,
     TrialRecord, Upload,
 };
 use fwdlab_report::{Preview, Reckoned, Report, ReportError, Warning, render};
@@ -153,7 +153,7 @@ fn change_slices(loaded: &mut Loaded, factor: impl Fn(&SliceRecord, Option<&Slic
     for attempt in &mut loaded.attempts {
         attempt
             .slices
-            .sort_by_key(|slice| (slice.family, slice.round, slice.position));
+            .sort_by_key(|slice| (slice.stratum, slice.round, slice.position));
         let before = attempt.slices.clone();
         for (index, slice) in attempt.slices.iter_mut().enumerate() {
             let previous = index.checked_sub(1).map(|previous| &before[previous]);
@@ -189,7 +189,7 @@ fn what_lingers_from_one_variant_to_the_next_is_warned_of() {
         "{}",
         warning.text
     );
-    let slices = &report.slices[&AddressFamily::Inet];
+    let slices = &report.slices[&Stratum::INET];
     let (after, found) = slices.predecessor.as_ref().unwrap();
     assert_eq!(after, &name);
     assert!((found.effect_percent + 5.0).abs() < 1.0, "{found:?}");
@@ -198,7 +198,7 @@ fn what_lingers_from_one_variant_to_the_next_is_warned_of() {
     loaded.resolved.design.order = Order::InSequence;
     let report = Report::build(&loaded).unwrap();
     assert!(codes(&report).contains(&"W212") && !codes(&report).contains(&"W108"));
-    assert_eq!(report.slices[&AddressFamily::Inet].predecessor, None);
+    assert_eq!(report.slices[&Stratum::INET].predecessor, None);
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn slices_in_two_groups_are_warned_of() {
         "{}",
         warning.text
     );
-    let correlations = &report.slices[&AddressFamily::Inet].lag_1_autocorrelation_by_variant;
+    let correlations = &report.slices[&Stratum::INET].lag_1_autocorrelation_by_variant;
     assert!(correlations[&name] < -0.5, "{correlations:?}");
 }
 
@@ -287,7 +287,7 @@ fn with_a_reference() -> Loaded {
     };
     loaded.resolved.references = vec![Reference {
         label: "last | year".to_owned(),
-        families: [(AddressFamily::Inet, data)].into(),
+        strata: [(Stratum::INET, data)].into(),
     }];
     loaded
 }
@@ -299,7 +299,7 @@ fn what_was_lost_is_told_by_variant_and_reason() {
     assert!(!render::readme(&self_clocked, "").contains("## Frames lost"));
 
     let mut loaded = Synthetic::default().loaded();
-    loaded.resolved.traffic.load = Load::Overload;
+    loaded.resolved.traffics[0].load = Load::Overload;
     let filtered = loaded.resolved.variants[1].name.clone();
     let attempts = loaded.attempts.iter_mut();
     for trial in attempts.flat_map(|attempt| &mut attempt.trials) {
@@ -364,7 +364,7 @@ fn with_offered_load(shift_percent: f64, scatter_percent: f64, slope: f64) -> Lo
         ..Synthetic::default()
     }
     .loaded();
-    loaded.resolved.traffic.load = Load::Overload;
+    loaded.resolved.traffics[0].load = Load::Overload;
     let filtered = loaded.resolved.variants[1].name.clone();
     for attempt in &mut loaded.attempts {
         // 0, 2, -1, 1, -2, 0, 2, -1: not in step with anything else.
@@ -468,7 +468,7 @@ fn an_offered_load_that_hardly_moved_tells_no_slope() {
 #[test]
 fn a_self_clocked_load_is_not_adjusted_for() {
     let mut loaded = with_offered_load(-3.0, 0.5, 1.0);
-    loaded.resolved.traffic.load = Load::SelfClocked;
+    loaded.resolved.traffics[0].load = Load::SelfClocked;
     let report = Report::build(&loaded).unwrap();
     assert!(report.comparisons[0].offered_load.is_empty());
     assert!(!codes(&report).contains(&"W217"));
@@ -514,9 +514,9 @@ fn an_earlier_session_is_shown_and_not_judged() {
     compared[0].references.clear();
     assert_eq!(compared, without.comparisons);
     let mut inet6 = with_a_reference();
-    let families = &mut inet6.resolved.references[0].families;
-    let data = families.remove(&AddressFamily::Inet).expect("it is there");
-    families.insert(AddressFamily::Inet6, data);
+    let strata = &mut inet6.resolved.references[0].strata;
+    let data = strata.remove(&Stratum::INET).expect("it is there");
+    strata.insert(Stratum::INET6, data);
     assert_eq!(Report::build(&inet6).expect("sound"), without);
 }
 
@@ -622,7 +622,7 @@ fn what_is_held_constant_is_said_once() {
 fn a_variant_that_is_held_by_its_load_is_warned_of() {
     let codes_of = |load, held_blocks: u32, ratio: f64| {
         let mut loaded = with_offered_load(0.0, 0.0, 0.0);
-        loaded.resolved.traffic.load = load;
+        loaded.resolved.traffics[0].load = load;
         let filtered = loaded.resolved.variants[1].name.clone();
         for attempt in &mut loaded.attempts {
             let is_held = attempt.record.block <= held_blocks;
@@ -689,7 +689,7 @@ fn what_the_mechanisms_did_stands_per_packet() {
 fn how_busy_the_dut_was_is_shown_and_what_limits_it() {
     let readme = |load: Load, busy_ratio: f64| {
         let mut loaded = Synthetic::default().loaded();
-        loaded.resolved.traffic.load = load;
+        loaded.resolved.traffics[0].load = load;
         for trial in loaded
             .attempts
             .iter_mut()
@@ -807,7 +807,7 @@ fn a_plan_is_shown_with_what_earlier_runs_say() {
     }
     run.resolved.variants[2].unavailable = Some("nft is not installed".to_owned());
     let rounds = run.resolved.design.rounds as usize;
-    run.plan.blocks[0].families[0].rounds.truncate(2);
+    run.plan.blocks[0].strata[0].rounds.truncate(2);
     assert_eq!(rounds, 10);
     let earlier = [Synthetic::default().loaded()];
     let preview = preview_of(&run, &earlier);
@@ -876,9 +876,9 @@ fn a_plan_tells_what_each_method_would_take() {
     let welch = &reckoned.methods[3];
     assert!(welch.size_for_threshold > Some(5 * verdicts.size_for_threshold.unwrap()));
 
-    // Both families have a table of their own, and without earlier runs there is none.
+    // Both strata have a table of their own, and without earlier runs there is none.
     let both = Synthetic {
-        families: vec![AddressFamily::Inet, AddressFamily::Inet6],
+        strata: vec![Stratum::INET, Stratum::INET6],
         ..Synthetic::default()
     }
     .loaded();
@@ -966,7 +966,7 @@ fn without_a_session_there_is_no_report() {
 #[test]
 fn the_same_records_give_the_same_bytes() {
     let run = Synthetic {
-        families: vec![AddressFamily::Inet, AddressFamily::Inet6],
+        strata: vec![Stratum::INET, Stratum::INET6],
         invalid: vec![(2, 1)],
         ..Synthetic::default()
     };
@@ -1034,15 +1034,15 @@ fn disturbed_time_is_left_out_and_shown_beside() {
             let own = attempt
                 .slices
                 .iter()
-                .filter(|slice| (slice.family, &slice.variant) == (trial.family, &trial.variant));
+                .filter(|slice| (slice.stratum, &slice.variant) == (trial.stratum, &trial.variant));
             trial.undisturbed_s = own.map(|slice| slice.undisturbed_s).sum();
         }
     }
     let report = Report::build(&loaded).unwrap();
     let comparison = &report.comparisons[0];
-    let family = comparison.family;
-    assert!((report.disturbance[&family].percent - 50.0).abs() < 0.1);
-    assert!(report.disturbance[&family].blocks_over_all_time.is_empty());
+    let stratum = comparison.stratum;
+    assert!((report.disturbance[&stratum].percent - 50.0).abs() < 0.1);
+    assert!(report.disturbance[&stratum].blocks_over_all_time.is_empty());
     let half_width = |rows: &[fwdlab_report::Row]| {
         let effect = rows[1].effect.as_ref().unwrap();
         effect.half_width_percent().unwrap()
@@ -1057,11 +1057,14 @@ fn disturbed_time_is_left_out_and_shown_beside() {
     // Blocks with too little undisturbed time say so.
     for attempt in &mut loaded.attempts {
         if attempt.record.block < 3 {
-            attempt.record.rate_basis.insert(family, RateBasis::AllTime);
+            attempt
+                .record
+                .rate_basis
+                .insert(stratum, RateBasis::AllTime);
         }
     }
     let report = Report::build(&loaded).unwrap();
-    assert_eq!(report.disturbance[&family].blocks_over_all_time, [1, 2]);
+    assert_eq!(report.disturbance[&stratum].blocks_over_all_time, [1, 2]);
     assert!(codes(&report).contains(&"W211"));
     let kept = "left out, but for 2 blocks of IPv4, of which too little would remain";
     let said = |report: &Report| {
@@ -1072,7 +1075,10 @@ fn disturbed_time_is_left_out_and_shown_beside() {
 
     // Where that is all of them, nothing was left out, and nothing differs from what is shown above.
     for attempt in &mut loaded.attempts {
-        attempt.record.rate_basis.insert(family, RateBasis::AllTime);
+        attempt
+            .record
+            .rate_basis
+            .insert(stratum, RateBasis::AllTime);
     }
     for text in said(&Report::build(&loaded).unwrap()) {
         assert!(text.contains("left out in no block"), "{text}");
@@ -1339,7 +1345,7 @@ fn where_ministat_and_the_verdict_differ_the_readme_says_why() {
 fn comparisons_and_families_have_a_plot_each() {
     let loaded = Synthetic {
         titles: vec![Some("First".to_owned()), Some("Second".to_owned())],
-        families: vec![AddressFamily::Inet, AddressFamily::Inet6],
+        strata: vec![Stratum::INET, Stratum::INET6],
         ..Synthetic::default()
     }
     .loaded();

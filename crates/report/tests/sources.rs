@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use figures::{Block, blocks, unfounded};
 use fwdlab_archive::Loaded;
 use fwdlab_model::{
-    AddressFamily, CpuTimes, Factor, FamilyLoad, Level, Load, LoadRecord, LoadRegime, RateBasis,
-    Reference, ReferenceData,
+    CpuTimes, Factor, Level, Load, LoadRecord, LoadRegime, RateBasis, Reference, ReferenceData,
+    Stratum, StratumLoad,
 };
 use fwdlab_report::{Report, render};
 use profiled::{profiled, with_rules};
 use serde_json::Value;
 use synthetic::{Synthetic, with_facts};
 
-const BOTH: [AddressFamily; 2] = [AddressFamily::Inet, AddressFamily::Inet6];
+const BOTH: [Stratum; 2] = [Stratum::INET, Stratum::INET6];
 
 fn labelled(variants: &[(&str, f64)]) -> Vec<(String, f64)> {
     let owned = variants
@@ -34,8 +34,9 @@ fn overloaded() -> Loaded {
         ..Synthetic::default()
     }
     .loaded();
-    loaded.resolved.traffic.load = Load::Overload;
-    loaded.resolved.traffic.source_ports.last = loaded.resolved.traffic.source_ports.first + 3;
+    loaded.resolved.traffics[0].load = Load::Overload;
+    loaded.resolved.traffics[0].source_ports.last =
+        loaded.resolved.traffics[0].source_ports.first + 3;
     for attempt in &mut loaded.attempts {
         let block = u64::from(attempt.record.block);
         for (slice, number) in attempt.slices.iter_mut().zip(block..) {
@@ -64,7 +65,7 @@ fn overloaded() -> Loaded {
                 .into();
         }
     }
-    let family = FamilyLoad {
+    let stratum = StratumLoad {
         baseline_capacity_pps: Some(2_431_000.0),
         tester_ceiling_pps: Some(6_120_000.0),
         intended_pps: Some(3_038_750.0),
@@ -74,7 +75,7 @@ fn overloaded() -> Loaded {
             regime: LoadRegime::Overload,
             instead_of: None,
             why: None,
-            families: BTreeMap::from([(AddressFamily::Inet, family)]),
+            strata: BTreeMap::from([(Stratum::INET, stratum)]),
         });
     }
     let data = ReferenceData {
@@ -84,7 +85,7 @@ fn overloaded() -> Loaded {
     };
     loaded.resolved.references = vec![Reference {
         label: "last year".to_owned(),
-        families: [(AddressFamily::Inet, data)].into(),
+        strata: [(Stratum::INET, data)].into(),
     }];
     loaded
 }
@@ -104,7 +105,7 @@ fn disturbed() -> Loaded {
         }
         if block < 3 {
             let basis = &mut attempt.record.rate_basis;
-            basis.insert(AddressFamily::Inet, RateBasis::AllTime);
+            basis.insert(Stratum::INET, RateBasis::AllTime);
         }
     }
     loaded
@@ -144,7 +145,7 @@ fn runs() -> Vec<(&'static str, Loaded)> {
         (
             "both families, several comparisons, invalid trials",
             Synthetic {
-                families: BOTH.to_vec(),
+                strata: BOTH.to_vec(),
                 titles: vec![Some("First of 3".to_owned()), Some("Second".to_owned())],
                 invalid: vec![(2, 1), (5, 3)],
                 sessions: 2,

@@ -7,7 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use fwdlab_lab::{BlockRun, Lab, TESTER_IN, Topology};
-use fwdlab_model::{AddressFamily, FamilyOrder, PlannedBlock, PlannedSlice, Resolved, SliceRecord};
+use fwdlab_model::{
+    AddressFamily, PlannedBlock, PlannedSlice, Resolved, SliceRecord, Stratum, StratumOrder,
+};
 use fwdlab_traffic::{Generator, Pace, Receiver as _, Sink};
 use serde_json::json;
 
@@ -154,7 +156,7 @@ fn gaps_ms(slices: &[SliceRecord]) -> Vec<f64> {
 fn plain_rate_pps(bench: &Bench, resolved: &Resolved) -> Result<f64> {
     let family = AddressFamily::Inet;
     let topology = Topology::build()?;
-    let frames = topology.frames(family, &resolved.traffic)?;
+    let frames = topology.frames(family, &resolved.traffics[0])?;
     let interface = topology.generator_interface();
     let generator = topology
         .tester()
@@ -197,8 +199,8 @@ fn planned_block(resolved: &Resolved, number: u32) -> PlannedBlock {
     }
     PlannedBlock {
         number,
-        families: vec![FamilyOrder {
-            family: AddressFamily::Inet,
+        strata: vec![StratumOrder {
+            stratum: Stratum::INET,
             rounds: vec![order; resolved.design.rounds as usize],
         }],
     }
@@ -215,13 +217,13 @@ mod tests {
         let resolved = experiment().unwrap();
         for number in [1, 2] {
             let block = planned_block(&resolved, number);
-            let names: Vec<_> = block.families[0].rounds.iter().flatten().collect();
+            let names: Vec<_> = block.strata[0].rounds.iter().flatten().collect();
             assert_eq!(names.len(), 2 * resolved.design.rounds as usize);
             assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
         }
         assert_ne!(
-            planned_block(&resolved, 1).families,
-            planned_block(&resolved, 2).families
+            planned_block(&resolved, 1).strata,
+            planned_block(&resolved, 2).strata
         );
     }
 
@@ -230,7 +232,7 @@ mod tests {
         let slice = |start_s| SliceRecord {
             start_s,
             time_s: 0.1,
-            ..SliceRecord::at(AddressFamily::Inet, 1, 0, VariantName::from_label("a"))
+            ..SliceRecord::at(Stratum::INET, 1, 0, VariantName::from_label("a"))
         };
         let gaps = gaps_ms(&[slice(1.0), slice(1.165), slice(1.335)]);
         assert_eq!(gaps.len(), 2);

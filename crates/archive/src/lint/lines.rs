@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use fwdlab_model::{AddressFamily, BlockRecord, Record, TrialRecord, VariantName};
+use fwdlab_model::{BlockRecord, Record, Stratum, TrialRecord, VariantName};
 
 use crate::load::Loaded;
 
@@ -11,7 +11,7 @@ type Place = (u32, u32, u32);
 
 /// The lines of the records, from 1.
 pub(super) struct Lines<'a> {
-    trials: HashMap<(Place, &'a VariantName, AddressFamily), usize>,
+    trials: HashMap<(Place, &'a VariantName, Stratum), usize>,
     blocks: HashMap<Place, usize>,
 }
 
@@ -25,7 +25,7 @@ impl<'a> Lines<'a> {
             match record {
                 Record::Trial(trial) => {
                     let place = (trial.session, trial.block, trial.attempt);
-                    let key = (place, &trial.variant, trial.family);
+                    let key = (place, &trial.variant, trial.stratum);
                     lines.trials.insert(key, index + 1);
                 }
                 Record::Block(block) => {
@@ -39,7 +39,7 @@ impl<'a> Lines<'a> {
 
     pub(super) fn trial(&self, trial: &TrialRecord) -> Option<usize> {
         let place = (trial.session, trial.block, trial.attempt);
-        let key = (place, &trial.variant, trial.family);
+        let key = (place, &trial.variant, trial.stratum);
         self.trials.get(&key).copied()
     }
 

@@ -23,11 +23,11 @@ pub(super) fn lint_numbers(loaded: &Loaded, findings: &mut Vec<Finding>) {
         // With their rows in the file, below that of the columns' names.
         let mut by_trial: HashMap<_, Vec<(usize, &SliceRecord)>> = HashMap::new();
         for (row, slice) in (2..).zip(&attempt.slices) {
-            let trial = (&slice.variant, slice.family);
+            let trial = (&slice.variant, slice.stratum);
             by_trial.entry(trial).or_default().push((row, slice));
         }
         for trial in &attempt.trials {
-            let own = by_trial.get(&(&trial.variant, trial.family));
+            let own = by_trial.get(&(&trial.variant, trial.stratum));
             let own = own.map_or(&[][..], Vec::as_slice);
             findings.extend(lint_trial(loaded, attempt, trial, own, &lines));
             findings.extend(lint_stalls(loaded, attempt, trial, own));
@@ -53,7 +53,7 @@ fn lint_stalls(
     let (row, slice) = own.iter().find(|(_, slice)| is_stalled(slice))?;
     let sentence = format!(
         "block {}, {} {}: round {} lasted {:.3} s instead of {planned_s:.3} s, and its trial counts",
-        trial.block, trial.variant, trial.family, slice.round, slice.time_s
+        trial.block, trial.variant, trial.stratum, slice.round, slice.time_s
     );
     let slices = layout::slices(&loaded.dir, trial.block, trial.attempt);
     let resolved = loaded.dir.join(layout::RESOLVED);
@@ -82,7 +82,7 @@ fn lint_taken(
     let (row, slice, taken_frames) = too_many.next()?;
     let sentence = format!(
         "block {}, {} {}: the DUT took in more frames in round {} than were offered",
-        trial.block, trial.variant, trial.family, slice.round
+        trial.block, trial.variant, trial.stratum, slice.round
     );
     let slices = layout::slices(&loaded.dir, trial.block, trial.attempt);
     Some(
@@ -135,7 +135,7 @@ fn lint_trial(
     let count = |of: fn(&SliceRecord) -> u64| own.iter().map(|slice| of(slice)).sum::<u64>();
     let time = |of: fn(&SliceRecord) -> f64| own.iter().map(|slice| of(slice)).sum::<f64>();
     // A record without a basis is of a lab that knows nothing of disturbances.
-    let basis = attempt.record.rate_basis.get(&trial.family);
+    let basis = attempt.record.rate_basis.get(&trial.stratum);
     let basis = basis.copied().unwrap_or(RateBasis::AllTime);
     let counted: Vec<Slice> = own
         .iter()
@@ -192,9 +192,9 @@ fn lint_trial(
         .ok()
         .and_then(|planned| {
             planned
-                .families
+                .strata
                 .iter()
-                .find(|order| order.family == trial.family)
+                .find(|order| order.stratum == trial.stratum)
         })
         .and_then(|order| order.variants().position(|name| name == &trial.variant));
     figures.extend(place.map(|place| Figure::count("order", trial.order.into(), place as u64)));
@@ -206,7 +206,7 @@ fn lint_trial(
         "block {}, {} {}: {} {is} not what its slices give",
         trial.block,
         trial.variant,
-        trial.family,
+        trial.stratum,
         keys.join(", ")
     );
     let trials = loaded.dir.join(layout::TRIALS);
@@ -240,7 +240,7 @@ fn lint_conservation(
 ) {
     let trials = loaded.dir.join(layout::TRIALS);
     let line = lines.block(&attempt.record);
-    for (family, frames) in &attempt.record.conservation {
+    for (stratum, frames) in &attempt.record.conservation {
         let dropped: u64 = frames
             .drops
             .values()
@@ -254,7 +254,7 @@ fn lint_conservation(
             attempt
                 .trials
                 .iter()
-                .filter(|trial| trial.family == *family)
+                .filter(|trial| trial.stratum == *stratum)
         };
         let in_slices = |of: fn(&TrialRecord) -> u64| own().map(of).fold(0, u64::saturating_add);
         let offered = in_slices(|trial| trial.tester.offered_frames);
@@ -273,14 +273,14 @@ fn lint_conservation(
         };
         if i128::from(frames.unaccounted_frames) != lost {
             say(
-                format!("block {block}, {family}: its frames do not add up"),
+                format!("block {block}, {stratum}: its frames do not add up"),
                 format!("\"unaccounted_frames\":{}", frames.unaccounted_frames),
                 format!("offered - forwarded - not transmitted - drops = {lost}"),
             );
         } else if lost != 0 && own().any(|trial| trial.invalid.is_empty()) {
             say(
                 format!(
-                    "block {block}, {family}: {lost} frames are unaccounted for, and its trials count"
+                    "block {block}, {stratum}: {lost} frames are unaccounted for, and its trials count"
                 ),
                 format!("\"unaccounted_frames\":{lost}"),
                 "\"invalid\":[]".to_owned(),
@@ -289,7 +289,7 @@ fn lint_conservation(
         for (key, (in_block, in_slices)) in counts {
             if in_slices > in_block {
                 say(
-                    format!("block {block}, {family}: its slices hold more {key} than the block"),
+                    format!("block {block}, {stratum}: its slices hold more {key} than the block"),
                     format!("\"{key}\":{in_block}"),
                     format!("{in_slices} in its trials"),
                 );

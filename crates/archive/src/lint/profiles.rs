@@ -20,7 +20,7 @@ pub(super) fn lint_profiles(loaded: &Loaded, findings: &mut Vec<Finding>) {
                 trial.block,
                 trial.attempt,
                 &trial.variant,
-                trial.family,
+                trial.stratum,
             );
             let Some(folded) = attempt.stacks(trial) else {
                 missing.push(path);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use fwdlab_model::{AddressFamily, BlockRecord, Record, TrialRecord, VariantName};
+use fwdlab_model::{BlockRecord, Record, Stratum, TrialRecord, VariantName};
 use fwdlab_stats::imbalance_p;
 use fwdlab_sys::durable;
 
@@ -138,7 +138,7 @@ fn lint_misplaced_trials(loaded: &Loaded, findings: &mut Vec<Finding>) {
             };
             let sentence = format!(
                 "line {line} of trials.jsonl is a trial of {of}, {among}: {} {}",
-                trial.variant, trial.family
+                trial.variant, trial.stratum
             );
             let finding = Finding::new(&TRIAL_MISPLACED, &loaded.dir, sentence);
             findings.push(finding.published_at(&trials, line, of));
@@ -237,27 +237,27 @@ fn lint_slices_without_records(loaded: &Loaded, findings: &mut Vec<Finding>) {
 }
 
 /// One variant that has many more invalid trials than the others; reasons that hold for all trials of a
-/// family at once tell nothing.
+/// stratum at once tell nothing.
 fn lint_invalid_trials(loaded: &Loaded, findings: &mut Vec<Finding>) {
-    let mut counts: BTreeMap<(AddressFamily, &VariantName), u64> = BTreeMap::new();
+    let mut counts: BTreeMap<(Stratum, &VariantName), u64> = BTreeMap::new();
     for attempt in &loaded.attempts {
         for trial in &attempt.trials {
             let others = || {
-                let of_family = |other: &&TrialRecord| other.family == trial.family;
-                attempt.trials.iter().filter(of_family)
+                let of_stratum = |other: &&TrialRecord| other.stratum == trial.stratum;
+                attempt.trials.iter().filter(of_stratum)
             };
             let is_own = trial
                 .invalid
                 .iter()
                 .any(|reason| !others().all(|other| other.invalid.contains(reason)));
-            let count = counts.entry((trial.family, &trial.variant)).or_default();
+            let count = counts.entry((trial.stratum, &trial.variant)).or_default();
             *count += u64::from(is_own);
         }
     }
-    for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+    for stratum in loaded.resolved.strata() {
         let own: Vec<(&VariantName, u64)> = counts
             .iter()
-            .filter(|((other, _), _)| *other == family)
+            .filter(|((other, _), _)| *other == stratum)
             .map(|((_, variant), count)| (*variant, *count))
             .collect();
         let numbers: Vec<u64> = own.iter().map(|(_, count)| *count).collect();
@@ -269,7 +269,7 @@ fn lint_invalid_trials(loaded: &Loaded, findings: &mut Vec<Finding>) {
         };
         let all: u64 = numbers.iter().sum();
         let sentence = format!(
-            "{variant} has {most} of the {all} invalid trials of {family}, among {} variants (p = {p:.2e})",
+            "{variant} has {most} of the {all} invalid trials of {stratum}, among {} variants (p = {p:.2e})",
             own.len()
         );
         let by_variant: Vec<String> = own

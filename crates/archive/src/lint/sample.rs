@@ -109,7 +109,7 @@ pub(super) fn outcome(block: u32, attempt: u32, session: u32, valid: bool) -> Ou
         .block
         .conservation
         .values_mut()
-        .for_each(|of_family| *of_family = frames.clone());
+        .for_each(|of_stratum| *of_stratum = frames.clone());
     outcome
 }
 

@@ -107,7 +107,7 @@ impl<'a> Order<'a> {
         trials.sort_by_key(|trial| &trial.start);
         for trial in trials {
             self.follow(Time {
-                what: format!("{title}: {} {}", trial.variant, trial.family),
+                what: format!("{title}: {} {}", trial.variant, trial.stratum),
                 path: path.clone(),
                 line: lines.trial(trial),
                 key: "start",

@@ -105,10 +105,10 @@ fn load_offered(load: &LoadRecord) -> Finding {
             ),
         );
     }
-    let offered = load.families.iter().filter_map(|(family, load)| {
+    let offered = load.strata.iter().filter_map(|(stratum, load)| {
         let mega = |pps: f64| pps / 1e6;
         Some(format!(
-            "{:.1} Mpps of {family}, of {:.1} that the tester can send and count",
+            "{:.1} Mpps of {stratum}, of {:.1} that the tester can send and count",
             mega(load.intended_pps?),
             mega(load.tester_ceiling_pps?)
         ))
@@ -484,7 +484,7 @@ fn cpu_list(text: &str) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use fwdlab_model::{AddressFamily, FamilyLoad, LoadRegime};
+    use fwdlab_model::{LoadRegime, Stratum, StratumLoad};
     use proptest::prelude::*;
 
     use super::super::finding::State;
@@ -587,7 +587,7 @@ mod tests {
             regime: LoadRegime::SelfClocked,
             instead_of: None,
             why: None,
-            families: BTreeMap::new(),
+            strata: BTreeMap::new(),
         };
         assert_eq!(load_offered(&load), Finding::fine("load", "self-clocked"));
         load.instead_of = Some(LoadRegime::Overload);
@@ -600,12 +600,12 @@ mod tests {
         );
         load.instead_of = None;
         load.regime = LoadRegime::Overload;
-        let of_family = FamilyLoad {
+        let load_of_inet = StratumLoad {
             baseline_capacity_pps: Some(8e6),
             tester_ceiling_pps: Some(2e7),
             intended_pps: Some(1e7),
         };
-        load.families = BTreeMap::from([(AddressFamily::Inet, of_family)]);
+        load.strata = BTreeMap::from([(Stratum::INET, load_of_inet)]);
         assert_eq!(
             load_offered(&load),
             Finding::fine(

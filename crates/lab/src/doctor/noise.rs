@@ -88,11 +88,11 @@ pub fn control_experiment(lab: &Lab, load: Load, blocks: u32, with_ruleset: bool
             variants: Vec::new(),
         }],
         variants,
-        traffic: Traffic {
+        traffics: vec![Traffic {
             families,
             load,
             ..Traffic::default()
-        },
+        }],
         design: Design {
             blocks,
             rounds,
@@ -128,11 +128,11 @@ pub fn lab_noise(
     else {
         return Ok(None);
     };
-    let family = resolved.traffic.families[0];
+    let stratum = resolved.strata().next().expect("there is a family");
     let mut block_effects = Vec::new();
     for outcome in outcomes {
-        let basis = outcome.block.rate_basis[&family];
-        let slices = |name| counted(&outcome.slices, family, name, basis);
+        let basis = outcome.block.rate_basis[&stratum];
+        let slices = |name| counted(&outcome.slices, stratum, name, basis);
         let effect = block_effect(
             &slices(&control.name),
             &slices(baseline),
@@ -151,7 +151,7 @@ pub fn lab_noise(
     let switches_s = outcomes.iter().flat_map(|outcome| &outcome.slices);
     let costs_ns = outcomes
         .iter()
-        .filter_map(|outcome| outcome.block.generator_cost_ns.get(&family).copied());
+        .filter_map(|outcome| outcome.block.generator_cost_ns.get(&stratum).copied());
     let generator_cost_ns = median(&costs_ns.collect::<Vec<_>>());
     let (Some(switch_s), Some(set_up_s)) = (
         of_blocks(&|outcome| outcome.block.switch_s),
@@ -248,9 +248,9 @@ mod tests {
             ..Lab::netns("router")
         };
         let resolved = control_experiment(&lab, Load::Overload, 4, false);
-        assert_eq!(resolved.traffic.load, Load::Overload);
+        assert_eq!(resolved.traffics[0].load, Load::Overload);
         assert_eq!(
-            resolved.traffic.families,
+            resolved.families(),
             [AddressFamily::Inet, AddressFamily::Inet6]
         );
     }

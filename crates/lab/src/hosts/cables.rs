@@ -1,6 +1,6 @@
 //! Whether the cables between hosts lead where the lab file says.
 
-use fwdlab_model::{AddressFamily, Direction, Resolved};
+use fwdlab_model::{Direction, Resolved, Stratum};
 
 use super::Link;
 use super::surveyed::received;
@@ -14,10 +14,10 @@ use crate::LabError;
 pub(super) fn crossed_cables(
     link: &mut Link,
     resolved: &Resolved,
-    family: AddressFamily,
+    stratum: Stratum,
 ) -> Result<Option<String>, LabError> {
     // Both ports get frames.
-    if resolved.traffic.direction == Direction::Both {
+    if resolved.direction() == Direction::Both {
         return Ok(None);
     }
     let Link {
@@ -30,7 +30,7 @@ pub(super) fn crossed_cables(
     let ports = dut.host.ports();
     let count = || received(dut_connection, *system, &ports);
     let before = count()?;
-    let (sent, _) = tester.probe(dut.crossed_by(resolved, family))?;
+    let (sent, _) = tester.probe(dut.crossed_by(resolved, stratum))?;
     let after = count()?;
     let came = ports.map(|port| {
         let frames = after.get(port).zip(before.get(port));

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fwdlab_model::{AddressFamily, Direction, DutHost, Environment, Resolved, Variant};
+use fwdlab_model::{AddressFamily, Direction, DutHost, Environment, Resolved, Stratum, Variant};
 
 use super::boot::{BootId, BootLoader};
 use super::changes::change_all;
@@ -229,16 +229,16 @@ impl Dut {
         })
     }
 
-    /// Frames of a family that cross it.
+    /// Frames of a stratum that cross it.
     pub(super) fn crossed_by<'a>(
         &'a self,
         resolved: &'a Resolved,
-        family: AddressFamily,
+        stratum: Stratum,
     ) -> Crossing<'a> {
         let [mac_in, mac_out] = &self.host.macs;
         Crossing {
             resolved,
-            family,
+            stratum,
             mac_in,
             mac_out,
         }
@@ -545,7 +545,7 @@ impl OnHost {
         Self {
             connection: Rc::clone(connection),
             of: of.clone(),
-            direction: resolved.traffic.direction,
+            direction: resolved.direction(),
             boot_id,
             macs: [String::new(), String::new()],
         }

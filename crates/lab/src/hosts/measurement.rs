@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, Binding, DutReading, FamilyOrder, PlannedBlock, Resolved, Tester, TesterReading,
+    Binding, DutReading, PlannedBlock, Resolved, Stratum, StratumOrder, Tester, TesterReading,
     Variant, VariantName, Verification, devices,
 };
 use fwdlab_stats::as_f64;
@@ -80,7 +80,7 @@ impl<'a> Measurement<'a> {
         boots: Option<Boots<'a>>,
         on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<Self, LabError> {
-        let log = BlockLog::new(resolved, resolved.traffic.load.regime());
+        let log = BlockLog::new(resolved, resolved.regime());
         let changes = Changes(journal);
         // What a broken connection had left no time to put back.
         changes.0.enter_dut(link.dut_connection.clone());
@@ -145,7 +145,7 @@ impl<'a> Measurement<'a> {
         self.before = dut.facts()?;
         dut.set_up(
             self.changes.0,
-            &self.resolved.traffic.families,
+            &self.resolved.families(),
             [&self.generator, &self.sink],
         )
     }
@@ -155,15 +155,15 @@ impl<'a> Measurement<'a> {
         if self.before.is_empty() {
             return Ok(());
         }
-        let families = &self.resolved.traffic.families;
-        (self.link.dut).prove_neighbours(families, [&self.generator, &self.sink])
+        let families = self.resolved.families();
+        (self.link.dut).prove_neighbours(&families, [&self.generator, &self.sink])
     }
 
     /// Boots the DUT for a trial, whatever has booted there before, and sets it up: every trial has a boot of
     /// its own. Nothing where no variant needs one.
     fn boot_for(
         &mut self,
-        family: AddressFamily,
+        stratum: Stratum,
         variant: &Variant,
         on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<(), LabError> {
@@ -184,14 +184,14 @@ impl<'a> Measurement<'a> {
         boots.booter.boot(boots.journal, &choice, self.interrupts)?;
         self.link.dut.has_booted()?;
         self.set_up()?;
-        self.prove_variant(family, variant)?;
-        self.expect(family, false)
+        self.prove_variant(stratum, variant)?;
+        self.expect(stratum, false)
     }
 
     /// Has the tester count what the DUT forwards, from now on.
-    fn expect(&mut self, family: AddressFamily, every_frame: bool) -> Result<(), LabError> {
+    fn expect(&mut self, stratum: Stratum, every_frame: bool) -> Result<(), LabError> {
         let Link { dut, tester, .. } = &mut *self.link;
-        tester.expect(dut.crossed_by(self.resolved, family), every_frame)?;
+        tester.expect(dut.crossed_by(self.resolved, stratum), every_frame)?;
         // Many a card loses its link when a program is attached, and its other end sees it a moment later.
         if self.sink.is_virtual {
             return Ok(());
@@ -208,32 +208,32 @@ impl<'a> Measurement<'a> {
         if self.boots_every_trial() {
             return Ok(());
         }
-        for order in &planned.families {
+        for order in &planned.strata {
             for name in order.variants() {
                 stop_if_asked(self.interrupts)?;
                 let variant = self.resolved.variant(name);
                 let variant = variant.expect("what a plan asks for is checked first");
-                self.prove_variant(order.family, variant)?;
+                self.prove_variant(order.stratum, variant)?;
             }
         }
         Ok(())
     }
 
-    fn prove_variant(&mut self, family: AddressFamily, variant: &Variant) -> Result<(), LabError> {
+    fn prove_variant(&mut self, stratum: Stratum, variant: &Variant) -> Result<(), LabError> {
         self.link.dut.apply(self.changes.0, variant)?;
         if let Some(what) = self.link.dut.moved(variant)? {
             return Err(self.link.dut_connection.wrong(what));
         }
-        self.probe(family, variant)
+        self.probe(stratum, variant)
     }
 
-    fn probe(&mut self, family: AddressFamily, variant: &Variant) -> Result<(), LabError> {
-        self.expect(family, true)?;
+    fn probe(&mut self, stratum: Stratum, variant: &Variant) -> Result<(), LabError> {
+        self.expect(stratum, true)?;
         let Link { dut, tester, .. } = &mut *self.link;
-        let dropped_before = dut.drops(family)?;
-        let (sent, seen) = tester.probe(dut.crossed_by(self.resolved, family))?;
+        let dropped_before = dut.drops(stratum.family)?;
+        let (sent, seen) = tester.probe(dut.crossed_by(self.resolved, stratum))?;
         let wrong: u64 = seen.wrong_frames.values().sum();
-        let flows = self.resolved.traffic.flows_in_all_directions();
+        let flows = self.resolved.traffic(stratum).flows_in_all_directions();
         let is_right = seen.forwarded_frames == sent.offered_frames
             && sent.failed.is_none()
             && wrong == 0
@@ -246,14 +246,14 @@ impl<'a> Measurement<'a> {
         if wrong == 0 && seen.flows_seen != flows && tester.sees_flows() {
             kinds.push(format!("of {flows} flows it saw {}", seen.flows_seen));
         }
-        let dropped = counters::difference(&dropped_before, &dut.drops(family)?);
+        let dropped = counters::difference(&dropped_before, &dut.drops(stratum.family)?);
         let reasons = dropped
             .iter()
             .map(|(reason, frames)| format!("{reason}: {frames}"));
         let reasons = reasons.collect();
         let advice = match seen.forwarded_frames {
             // Where it cannot be found out, what failed says more.
-            0 => crossed_cables(self.link, self.resolved, family).unwrap_or(None),
+            0 => crossed_cables(self.link, self.resolved, stratum).unwrap_or(None),
             _ => None,
         };
         let failed = FailedProbe {
@@ -264,32 +264,32 @@ impl<'a> Measurement<'a> {
             reasons,
             advice,
         };
-        Err(failed.of(self.resolved, family, variant))
+        Err(failed.of(self.resolved, stratum, variant))
     }
 
     /// A load for every slice; only what happens inside slices is measured.
     ///
     /// # Errors
     /// Those of the connections, or the wish to stop now.
-    pub(super) fn measure_family(
+    pub(super) fn measure_stratum(
         &mut self,
-        order: &FamilyOrder,
+        order: &StratumOrder,
         sequence: &mut Sequence<'_>,
     ) -> Result<(), LabError> {
-        let family = order.family;
+        let stratum = order.stratum;
         if !self.boots_every_trial() {
-            self.expect(family, false)?;
+            self.expect(stratum, false)?;
         }
-        let mut under_load = FamilyUnderLoad {
+        let mut under_load = StratumUnderLoad {
             measurement: self,
             sums: Sums::default(),
             seen: SinkState::default(),
             is_warm: false,
         };
-        sequence.measure_family(&mut under_load, order)?;
-        let FamilyUnderLoad { sums, mut seen, .. } = under_load;
+        sequence.measure_stratum(&mut under_load, order)?;
+        let StratumUnderLoad { sums, mut seen, .. } = under_load;
         if let Some(why) = sums.failed {
-            self.log.note_generator_stopped(family, why);
+            self.log.note_generator_stopped(stratum, why);
         }
         if !self.boots_every_trial() {
             seen = self.link.tester.count()?;
@@ -315,7 +315,7 @@ impl<'a> Measurement<'a> {
             verification,
         );
         // The generator is another host, whose time costs the DUT nothing.
-        self.log.end_family(family, conservation, None);
+        self.log.end_stratum(stratum, conservation, None);
         Ok(())
     }
 
@@ -326,11 +326,11 @@ impl<'a> Measurement<'a> {
         settle_ms: u32,
         length_ms: u32,
     ) -> Result<SentLoad, LabError> {
-        let family = slice.family;
+        let stratum = slice.stratum;
         let Link { dut, tester, .. } = &mut *self.link;
-        let (before, links) = dut.drops_and_links(family)?;
+        let (before, links) = dut.drops_and_links(stratum.family)?;
         let forwarded_before = tester.count()?.forwarded_frames;
-        let crossing = dut.crossed_by(self.resolved, family);
+        let crossing = dut.crossed_by(self.resolved, stratum);
         tester.send(crossing, slice.load.intended_pps())?;
         let started = BootTime::now();
         let (counted, offered_frames) = tester.measure(settle_ms, length_ms)?;
@@ -339,7 +339,7 @@ impl<'a> Measurement<'a> {
         let forwarded = forwarded.saturating_sub(forwarded_before);
         let lost = sent.transmitted_frames.saturating_sub(forwarded);
         let (mut dropped, links_now) =
-            self.dropped_since(&before, family, lost, sent.offered_frames)?;
+            self.dropped_since(&before, stratum, lost, sent.offered_frames)?;
         let links_lost = match self.link.tester.keeps_links() {
             true => self.link.dut.links_lost(&links, &links_now),
             false => BTreeSet::new(),
@@ -366,13 +366,13 @@ impl<'a> Measurement<'a> {
     fn dropped_since(
         &mut self,
         before: &Drops,
-        family: AddressFamily,
+        stratum: Stratum,
         lost: u64,
         offered: u64,
     ) -> Result<(Drops, PortLinks), LabError> {
         let start = Instant::now();
         loop {
-            let (now, links) = self.link.dut.drops_and_links(family)?;
+            let (now, links) = self.link.dut.drops_and_links(stratum.family)?;
             let dropped = counters::difference(before, &now);
             if explain(&dropped, lost, offered) || start.elapsed() > DROPS_LATE_MAX {
                 return Ok((dropped, links));
@@ -450,8 +450,8 @@ impl<'a> Measurement<'a> {
     }
 }
 
-/// The loads of a family, one for every slice.
-struct FamilyUnderLoad<'m, 'a> {
+/// The loads of a stratum, one for every slice.
+struct StratumUnderLoad<'m, 'a> {
     measurement: &'m mut Measurement<'a>,
     sums: Sums,
     /// What the sink has counted in boots that are over.
@@ -459,7 +459,7 @@ struct FamilyUnderLoad<'m, 'a> {
     is_warm: bool,
 }
 
-impl UnderLoad for FamilyUnderLoad<'_, '_> {
+impl UnderLoad for StratumUnderLoad<'_, '_> {
     /// Nothing: a load ends before anything is asked of the DUT again.
     type Running = ();
 
@@ -477,7 +477,7 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
         on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<(), LabError> {
         let measurement = &mut *self.measurement;
-        measurement.boot_for(slice.family, slice.variant, on_event)?;
+        measurement.boot_for(slice.stratum, slice.variant, on_event)?;
         let dut = &mut measurement.link.dut;
         dut.apply(measurement.changes.0, slice.variant)
     }
@@ -546,7 +546,7 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
     /// The loads of a profile are no part of any trial.
     fn profile(&mut self, (): &(), slice: &Asked<'_>) -> Result<(), LabError> {
         let measurement = &mut *self.measurement;
-        let (family, name) = (slice.family, &slice.variant.name);
+        let (stratum, name) = (slice.stratum, &slice.variant.name);
         let design = &measurement.resolved.design;
         loop {
             let Some(profiler) = &measurement.log.profiler else {
@@ -583,9 +583,9 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
             let again = match sampled {
                 Ok(mut slice) => {
                     slice.record.pooled_pps = load.forwarded_pps();
-                    profiler.add(family, name, slice, None)
+                    profiler.add(stratum, name, slice, None)
                 }
-                Err(why) => profiler.add_failure(family, name, why),
+                Err(why) => profiler.add_failure(stratum, name, why),
             };
             if !again {
                 return Ok(());

@@ -166,7 +166,7 @@ fn open_tester(
     connect: &mut dyn FnMut(&str) -> Result<Rc<Connection>, LabError>,
 ) -> Result<Box<dyn HostTester>, LabError> {
     Ok(match hosts.tester.uses {
-        HostTesterKind::Fwdlab => match resolved.traffic.direction {
+        HostTesterKind::Fwdlab => match resolved.direction() {
             Direction::Forward => Box::new(OwnTester::start(hosts, connect)?),
             Direction::Both => Box::new(BothWays::start(hosts, connect)?),
         },
@@ -273,7 +273,7 @@ impl HostsLab {
     /// # Errors
     /// Those of the connection.
     pub fn unavailable(&mut self, asks: Asks) -> Result<Vec<Option<String>>, LabError> {
-        let is_both = self.resolved.traffic.direction == Direction::Both;
+        let is_both = self.resolved.direction() == Direction::Both;
         if is_both && self.hosts.tester.uses == HostTesterKind::PktGen {
             let reason = "pkt-gen sends in one direction; ask for direction = \"forward\", or leave out \
                           uses = \"pkt-gen\"";
@@ -283,8 +283,8 @@ impl HostsLab {
         // A run comes to that in its first block; what stands on a kernel that is yet to be booted is not seen now.
         if asks == Asks::Plan && self.booter.is_none() {
             let [generator, sink] = link.tester.stations()?;
-            let families = &resolved.traffic.families;
-            link.dut.prove_set_up(families, [&generator, &sink])?;
+            link.dut
+                .prove_set_up(&resolved.families(), [&generator, &sink])?;
         }
         let variants = resolved.variants.iter();
         variants
@@ -413,7 +413,7 @@ impl HostsLab {
 
     fn measure_once(&mut self, run: &mut BlockRun<'_>) -> Result<BlockOutcome, LabError> {
         let planned = run.planned;
-        let regime = self.resolved.traffic.load.regime();
+        let regime = self.resolved.regime();
         let mut sequence = Sequence::begin(&self.resolved, regime, self.interrupts, run)?;
         let mut measurement = Measurement::start(
             &self.resolved,
@@ -440,8 +440,8 @@ impl HostsLab {
                 });
             }
         }
-        for order in &planned.families {
-            measurement.measure_family(order, &mut sequence)?;
+        for order in &planned.strata {
+            measurement.measure_stratum(order, &mut sequence)?;
         }
         let (log, differing_facts) = measurement.finish()?;
         let mut asked = AskedLoad::of(&self.resolved);

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fwdlab_model::{AddressFamily, Hosts, ReceiverHost, Resolved, Tester, TesterHost};
+use fwdlab_model::{Hosts, ReceiverHost, Resolved, Stratum, Tester, TesterHost, Traffic};
 
 use super::load::{in_time, part_of, time_s};
 use super::process::AgentProcess;
@@ -96,15 +96,21 @@ struct Generator {
     cpus: Vec<u32>,
 }
 
-/// Frames of a family that are sent through the DUT, and the MAC addresses of its ports.
+/// Frames of a stratum that are sent through the DUT, and the MAC addresses of its ports.
 #[derive(Clone, Copy)]
 pub(super) struct Crossing<'a> {
     pub(super) resolved: &'a Resolved,
-    pub(super) family: AddressFamily,
+    pub(super) stratum: Stratum,
     /// Of the port that faces the generator.
     pub(super) mac_in: &'a str,
     /// Of the one that faces the sink.
     pub(super) mac_out: &'a str,
+}
+
+impl<'a> Crossing<'a> {
+    pub(super) fn traffic(&self) -> &'a Traffic {
+        self.resolved.traffic(self.stratum)
+    }
 }
 
 impl OwnTester {
@@ -225,8 +231,8 @@ impl OwnTester {
         let ask = Ask::Send(Load {
             interface: generator.interface.clone(),
             destination: destination.to_owned(),
-            family: to.family,
-            traffic: to.resolved.traffic.clone(),
+            family: to.stratum.family,
+            traffic: to.traffic().clone(),
             is_reversed: self.is_reversed,
             cpus: generator.cpus.clone(),
             pps,
@@ -375,8 +381,8 @@ impl HostTester for OwnTester {
             expected: Expected {
                 interface: self.interface_in.clone(),
                 source: source.to_owned(),
-                family: to.family,
-                traffic: to.resolved.traffic.clone(),
+                family: to.stratum.family,
+                traffic: to.traffic().clone(),
                 is_reversed: self.is_reversed,
             },
             every_frame,
@@ -401,7 +407,7 @@ impl HostTester for OwnTester {
         let ports = self.generators.len();
         for number in 0..ports {
             let pps = part_of(pps, number, ports);
-            self.send_from(number, to, pps, to.resolved.traffic.burst_frames)?;
+            self.send_from(number, to, pps, to.traffic().burst_frames)?;
         }
         Ok(())
     }

@@ -196,10 +196,10 @@ pub(crate) fn on_linux(
     let mut routes: Vec<Box<dyn Mechanism>> = Vec::new();
     let mut commands: Vec<Box<dyn Mechanism>> = Vec::new();
     // First: a driver that takes a program may change its port's features.
-    if let Some(xdp) = xdp::LinuxXdp::new(&resolved.lab, resolved.traffic.direction, place)? {
+    if let Some(xdp) = xdp::LinuxXdp::new(&resolved.lab, resolved.direction(), place)? {
         mechanisms.push(Box::new(xdp));
     }
-    if let Some(tc) = tc::LinuxTc::new(&resolved.lab, resolved.traffic.direction, place)? {
+    if let Some(tc) = tc::LinuxTc::new(&resolved.lab, resolved.direction(), place)? {
         mechanisms.push(Box::new(tc));
     }
     for (factor, binding) in &resolved.lab.bindings {
@@ -244,8 +244,8 @@ pub(crate) fn on_linux(
                 mechanisms.push(Box::new(kernel::LinuxKernel(releases)));
             }
             Binding::Routes => {
-                let families = &resolved.traffic.families;
-                routes.push(Box::new(routes::LinuxRoutes::new(factor, place, families)));
+                let families = resolved.families();
+                routes.push(Box::new(routes::LinuxRoutes::new(factor, place, &families)));
             }
             Binding::Command(programs) => commands.push(own_programs(factor, programs, ports)),
             // One ruleset, and one program a hook, for all factors together.

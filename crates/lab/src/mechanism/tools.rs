@@ -200,7 +200,7 @@ pub fn tools_needed(resolved: &Resolved) -> Vec<ToolNeed> {
             factor: None,
         });
     };
-    if resolved.traffic.families.contains(&AddressFamily::Inet6) {
+    if resolved.families().contains(&AddressFamily::Inet6) {
         add(Tool::Iproute2, "inet6");
     }
     let dut = lab.hosts.as_ref().map(|hosts| &hosts.dut);
@@ -263,7 +263,7 @@ mod tests {
             .insert("tc".to_owned(), Binding::Tc(BTreeMap::new()));
         assert!(tools_needed(&resolved).is_empty());
         resolved.lab.kind = LabKind::Ssh(System::Linux);
-        resolved.traffic.families = vec![AddressFamily::Inet, AddressFamily::Inet6];
+        resolved.traffics[0].families = vec![AddressFamily::Inet, AddressFamily::Inet6];
         let needs = tools_needed(&resolved);
         let ruleset = format!("factor {:?}", factor.name);
         let expected = [

@@ -79,8 +79,8 @@ impl Dut {
             settings: Settings::new(resolved, mechanisms),
             standing: Standing {
                 placement: placement.clone(),
-                direction: resolved.traffic.direction,
-                family: resolved.traffic.families[0],
+                direction: resolved.direction(),
+                family: AddressFamily::Inet,
                 // A process that may load the generator may load other programs.
                 loads_programs: tester == Tester::Ebpf,
                 programs: Programs::default(),

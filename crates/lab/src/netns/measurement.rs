@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, Direction, DutReading, FamilyOrder, Load, Placement, Resolved, Tester,
+    Direction, DutReading, Load, LoadRegime, Placement, Resolved, Stratum, StratumOrder, Tester,
     TesterReading, Variant, VariantName,
 };
 use fwdlab_stats::as_f64;
@@ -64,9 +64,9 @@ pub(super) struct Measurement<'a> {
     pub(super) log: BlockLog,
 }
 
-/// Generator and sink of one family, ready to measure.
-pub(super) struct Family {
-    pub(super) family: AddressFamily,
+/// Generator and sink of one stratum, ready to measure.
+pub(super) struct Prepared {
+    pub(super) stratum: Stratum,
     pub(super) generator: Sender,
     pub(super) sink: Receivers,
     /// So many frames hold every flow and every size of every direction.
@@ -82,9 +82,9 @@ impl<'a> Measurement<'a> {
         journal: &'a mut Journal,
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
-        let mut log = BlockLog::new(resolved, resolved.traffic.load.regime());
+        let mut log = BlockLog::new(resolved, resolved.regime());
         let mut account = CpuAccount::open(&load_cpus(placement));
-        let is_self_clocked = resolved.traffic.load == Load::SelfClocked;
+        let is_self_clocked = resolved.regime() == LoadRegime::SelfClocked;
         if tester == Tester::Ebpf && is_self_clocked && placement.dut_cpu.is_none() {
             account.is_never_idle(placement.load_cpu);
         }
@@ -103,7 +103,7 @@ impl<'a> Measurement<'a> {
         if tester != Tester::Ebpf {
             topology.take_frames_of_sockets_in_polls()?;
         }
-        if resolved.traffic.direction == Direction::Both {
+        if resolved.direction() == Direction::Both {
             topology.carry_both_directions()?;
         }
         let port = topology
@@ -124,59 +124,61 @@ impl<'a> Measurement<'a> {
             log,
         };
         if let Some(cpu) = placement.dut_cpu {
-            let direction = resolved.traffic.direction;
+            let direction = resolved.direction();
             measurement.topology.forward_on(cpu, direction)?;
         }
         Ok(measurement)
     }
 
     /// Loads generator and sink, and proves every variant with probe frames of every flow and size.
-    pub(super) fn set_up_family<'v>(
+    pub(super) fn prepare<'v>(
         &mut self,
-        family: AddressFamily,
+        stratum: Stratum,
         variants: impl IntoIterator<Item = &'v VariantName>,
-    ) -> Result<Family, LabError> {
-        let (there, back) = self.frames(family)?;
+    ) -> Result<Prepared, LabError> {
+        let (there, back) = self.frames(stratum)?;
         let (topology, port) = (&self.topology, &self.port);
         let tester = topology.tester();
         let generator = tester.run(|| load_sender(topology, port, &there, back.as_ref()))??;
         let sink = Receivers::load(self.tester, std::iter::once(&there).chain(&back))?;
-        let mut family = Family {
-            family,
+        let mut prepared = Prepared {
+            stratum,
             generator,
             sink,
             probe_frames: there.probe_frames() + back.map_or(0, |back| back.probe_frames()),
         };
         let interfaces = self.counting();
-        tester.run(|| family.sink.attach(interfaces))??;
+        tester.run(|| prepared.sink.attach(interfaces))??;
         for name in variants {
             stop_if_asked(self.interrupts)?;
             let variant = self.variant(name);
-            self.dut.set_family(family.family);
+            self.dut.set_family(stratum.family);
             self.switch(variant)?;
             if let Some(moved) = self.dut.moved(&mut self.topology, variant)? {
                 return Err(moved.into());
             }
-            self.probe(&mut family, variant)?;
+            self.probe(&mut prepared, variant)?;
         }
-        // Another family's sink is to take its place.
-        family.sink.detach()?;
-        Ok(family)
+        // Another stratum's sink is to take its place.
+        prepared.sink.detach()?;
+        Ok(prepared)
     }
 
     /// Where the DUT's frames come out.
     fn counting(&self) -> &'static [&'static str] {
-        counting(self.resolved.traffic.direction)
+        counting(self.resolved.direction())
     }
 
     /// Proves that the DUT forwards a frame of every flow and size as it should.
-    fn probe(&self, family: &mut Family, variant: &Variant) -> Result<(), LabError> {
-        if send_probe(family, &self.resolved.traffic)?.is_right {
+    fn probe(&self, prepared: &mut Prepared, variant: &Variant) -> Result<(), LabError> {
+        let stratum = prepared.stratum;
+        let traffic = self.resolved.traffic(stratum);
+        if send_probe(prepared, traffic)?.is_right {
             return Ok(());
         }
         // Once more, with an ear to the kernel's reasons.
         let reasons = DropReasons::listen(self.topology.dut());
-        let outcome = send_probe(family, &self.resolved.traffic)?;
+        let outcome = send_probe(prepared, traffic)?;
         if outcome.is_right {
             return Ok(());
         }
@@ -188,39 +190,40 @@ impl<'a> Measurement<'a> {
             .collect();
         kinds.extend(outcome.missing);
         if outcome.counts.wrong_frames() > 0 {
-            kinds.extend(self.difference(family)?);
+            kinds.extend(self.difference(prepared)?);
         }
         let reasons: Vec<_> = reasons
             .iter()
             .map(|(reason, frames)| format!("the DUT's kernel dropped {frames} as {reason}"))
             .collect();
         let failed = FailedProbe {
-            sent: family.probe_frames.into(),
+            sent: prepared.probe_frames.into(),
             forwarded: outcome.counts.forwarded_frames,
             wrong: outcome.counts.wrong_frames(),
             kinds,
             reasons,
             advice: None,
         };
-        Err(failed.of(self.resolved, family.family, variant))
+        Err(failed.of(self.resolved, stratum, variant))
     }
 
     /// In what a probe frame differs from what was expected; none where one sent again does not. The sink is off its
     /// interfaces afterwards.
-    fn difference(&self, family: &mut Family) -> Result<Option<String>, LabError> {
-        let (there, back) = self.frames(family.family)?;
+    fn difference(&self, prepared: &mut Prepared) -> Result<Option<String>, LabError> {
+        let (there, back) = self.frames(prepared.stratum)?;
         let tester = self.topology.tester();
-        tester.run(|| family.sink.detach())??;
+        tester.run(|| prepared.sink.detach())??;
         let directions = std::iter::once(&there).chain(&back);
         let directions = directions.zip(self.counting().iter().copied());
         let mut scrutiny = tester.run(|| Scrutiny::open(directions))??;
-        show_probe(family, || scrutiny.difference())
+        show_probe(prepared, || scrutiny.difference())
     }
 
     /// The frames of each direction.
-    fn frames(&self, family: AddressFamily) -> Result<(Frames, Option<Frames>), LabError> {
-        let there = self.topology.frames(family, &self.resolved.traffic)?;
-        let back = match self.resolved.traffic.direction {
+    fn frames(&self, stratum: Stratum) -> Result<(Frames, Option<Frames>), LabError> {
+        let traffic = self.resolved.traffic(stratum);
+        let there = self.topology.frames(stratum.family, traffic)?;
+        let back = match traffic.direction {
             Direction::Forward => None,
             Direction::Both => Some(self.topology.frames_back(&there)),
         };
@@ -228,43 +231,43 @@ impl<'a> Measurement<'a> {
     }
 
     /// The generator runs through all rounds; only what happens inside slices is measured.
-    pub(super) fn measure_family(
+    pub(super) fn measure_stratum(
         &mut self,
-        family: Family,
-        order: &FamilyOrder,
+        prepared: Prepared,
+        order: &StratumOrder,
         sequence: &mut Sequence<'_>,
     ) -> Result<(), LabError> {
-        let Family {
-            family,
+        let Prepared {
+            stratum,
             generator,
             mut sink,
             probe_frames: _,
-        } = family;
+        } = prepared;
         let design = &self.resolved.design;
         sink.reset()?;
         let interfaces = self.counting();
         self.topology.tester().run(|| sink.attach(interfaces))??;
-        self.dut.set_family(family);
+        self.dut.set_family(stratum.family);
         for name in order.variants().take(1) {
             self.switch(self.variant(name))?;
         }
-        let drops_before = self.drops(family)?;
-        let load = self.start_load(generator)?;
+        let drops_before = self.drops(stratum)?;
+        let load = self.start_load(stratum, generator)?;
 
         let settle = Duration::from_millis(design.settle_ms.into());
         let generator_cost_ns = self.generator_cost_ns(&load, &sink, settle)?;
         sleep(Duration::from_millis(design.warm_up_ms.into()));
 
-        let mut under_load = FamilyUnderLoad {
+        let mut under_load = StratumUnderLoad {
             measurement: self,
             load,
             sink,
             settle,
         };
-        for slice in sequence.measure_family(&mut under_load, order)? {
+        for slice in sequence.measure_stratum(&mut under_load, order)? {
             under_load.sample_drop_reasons(&slice)?;
         }
-        let FamilyUnderLoad { load, mut sink, .. } = under_load;
+        let StratumUnderLoad { load, mut sink, .. } = under_load;
 
         let (generator, outcome) = load.sender.finish();
         if let Err(error) = outcome {
@@ -272,13 +275,13 @@ impl<'a> Measurement<'a> {
                 TrafficError::GeneratorStopped { what } => what,
                 error => error.to_string(),
             };
-            self.log.note_generator_stopped(family, what);
+            self.log.note_generator_stopped(stratum, what);
         }
         let offered_frames = generator.offered_frames()?;
         let mut drops = Drops::new();
         let (counts, _) = settled(
             || {
-                drops = difference(&drops_before, &self.drops(family)?);
+                drops = difference(&drops_before, &self.drops(stratum)?);
                 Ok((sink.counts()?, drops.values().sum::<u64>()))
             },
             |(counts, dropped)| counts.forwarded_frames + dropped >= offered_frames,
@@ -291,9 +294,10 @@ impl<'a> Measurement<'a> {
             counts.foreign_frames,
             sink.verification()?,
         );
-        // The next family's sink takes its place.
+        // The next stratum's sink takes its place.
         sink.detach()?;
-        self.log.end_family(family, conservation, generator_cost_ns);
+        self.log
+            .end_stratum(stratum, conservation, generator_cost_ns);
         Ok(())
     }
 
@@ -304,7 +308,7 @@ impl<'a> Measurement<'a> {
         sink: &Receivers,
         settle: Duration,
     ) -> Result<Option<f64>, LabError> {
-        let direction = self.resolved.traffic.direction;
+        let direction = self.resolved.direction();
         load.hold(&mut self.topology, sink)?;
         self.dut.clear_ingress(&mut self.topology, self.changes.0)?;
         self.control
@@ -334,10 +338,14 @@ impl<'a> Measurement<'a> {
     }
 
     /// Starts the load, with the counts of the frames that it offers from 0.
-    pub(super) fn start_load(&mut self, generator: Sender) -> Result<RunningLoad, LabError> {
+    pub(super) fn start_load(
+        &mut self,
+        stratum: Stratum,
+        generator: Sender,
+    ) -> Result<RunningLoad, LabError> {
         let cpu = self.placement.load_cpu;
-        let pace = self.pace(self.resolved.traffic.load);
-        let direction = self.resolved.traffic.direction;
+        let pace = self.pace(stratum, self.resolved.traffic(stratum).load);
+        let direction = self.resolved.direction();
         RunningLoad::start(&mut self.topology, direction, || {
             Ok(generator.start(cpu, pace)?)
         })
@@ -348,7 +356,7 @@ impl<'a> Measurement<'a> {
     pub(super) fn switch_under_load(
         &mut self,
         name: &VariantName,
-        asked: Load,
+        (stratum, asked): (Stratum, Load),
         load: &mut RunningLoad,
         sink: &Receivers,
     ) -> Result<(), LabError> {
@@ -358,7 +366,7 @@ impl<'a> Measurement<'a> {
             load.hold(&mut self.topology, sink)?;
         }
         let switched = self.dut.set(&mut self.topology, self.changes.0, actions);
-        let paced = load.sender.set_pace(self.pace(asked));
+        let paced = load.sender.set_pace(self.pace(stratum, asked));
         if is_held {
             load.sender.release();
         }
@@ -377,26 +385,26 @@ impl<'a> Measurement<'a> {
             .expect("plans are made of the experiment's variants")
     }
 
-    fn drops(&mut self, family: AddressFamily) -> Result<Drops, LabError> {
-        let direction = self.resolved.traffic.direction;
-        let mut drops = drops(&mut self.topology, family, direction, &self.control)?;
+    fn drops(&mut self, stratum: Stratum) -> Result<Drops, LabError> {
+        let direction = self.resolved.direction();
+        let mut drops = drops(&mut self.topology, stratum.family, direction, &self.control)?;
         drops.extend(self.dut.drops(&mut self.topology)?);
         Ok(drops)
     }
 
-    fn pace(&self, load: Load) -> Pace {
+    fn pace(&self, stratum: Stratum, load: Load) -> Pace {
         match load {
             Load::Paced { pps } => Pace::Paced {
                 pps,
-                burst_frames: self.resolved.traffic.burst_frames,
+                burst_frames: self.resolved.traffic(stratum).burst_frames,
             },
             Load::SelfClocked | Load::Overload => Pace::SelfClocked,
         }
     }
 }
 
-/// A family's frames under way.
-struct FamilyUnderLoad<'m, 'a> {
+/// A stratum's frames under way.
+struct StratumUnderLoad<'m, 'a> {
     measurement: &'m mut Measurement<'a>,
     load: RunningLoad,
     sink: Receivers,
@@ -404,7 +412,7 @@ struct FamilyUnderLoad<'m, 'a> {
     settle: Duration,
 }
 
-impl FamilyUnderLoad<'_, '_> {
+impl StratumUnderLoad<'_, '_> {
     /// Has a variant that lost frames lose some more under the same load, and asks the kernel for the reasons.
     fn sample_drop_reasons(&mut self, slice: &Asked<'_>) -> Result<(), LabError> {
         stop_if_asked(self.measurement.interrupts)?;
@@ -412,14 +420,14 @@ impl FamilyUnderLoad<'_, '_> {
         let Measurement { topology, log, .. } = &mut *self.measurement;
         if let Some(reasons) = DropReasons::listen(topology.dut()) {
             sleep(Duration::from_millis(DROP_REASONS_MS));
-            let evidence = log.evidence_of(slice.family, &slice.variant.name);
+            let evidence = log.evidence_of(slice.stratum, &slice.variant.name);
             evidence.kernel_drop_reasons = reasons.frames();
         }
         Ok(())
     }
 }
 
-impl UnderLoad for FamilyUnderLoad<'_, '_> {
+impl UnderLoad for StratumUnderLoad<'_, '_> {
     /// When the DUT was switched: the load goes on from slice to slice.
     type Running = Instant;
 
@@ -433,8 +441,12 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
         _: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<Instant, LabError> {
         let name = &slice.variant.name;
-        self.measurement
-            .switch_under_load(name, slice.load, &mut self.load, &self.sink)?;
+        self.measurement.switch_under_load(
+            name,
+            (slice.stratum, slice.load),
+            &mut self.load,
+            &self.sink,
+        )?;
         Ok(Instant::now())
     }
 
@@ -443,7 +455,7 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
         switched: &Instant,
         slice: &Asked<'_>,
     ) -> Result<MeasuredSlice, LabError> {
-        let (family, variant) = (slice.family, slice.variant);
+        let (stratum, variant) = (slice.stratum, slice.variant);
         let Self {
             measurement: block,
             load,
@@ -452,7 +464,7 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
         } = self;
         let moved = block.dut.moved(&mut block.topology, variant)?;
         crate::clock::settle(*switched, *settle);
-        let drops_before = block.drops(family)?;
+        let drops_before = block.drops(stratum)?;
         let cpu = block.placement.forwarding_cpu();
         let steal_before_s = steal_s(cpu);
         block.prepare_account()?;
@@ -471,7 +483,7 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
         // What waits to be checked has only so much room.
         sink.counts()?;
         let dut = DutReading {
-            drops: difference(&drops_before, &block.drops(family)?),
+            drops: difference(&drops_before, &block.drops(stratum)?),
             ..DutReading::default()
         };
         // At the slice's end, so that what was changed inside it is seen too.
@@ -516,7 +528,7 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
             )?;
             // What waits to be checked has only so much room.
             self.sink.counts()?;
-            if !profiler.add_watched(slice.family, &slice.variant.name, samplers, &watch) {
+            if !profiler.add_watched(slice.stratum, &slice.variant.name, samplers, &watch) {
                 return Ok(());
             }
         }

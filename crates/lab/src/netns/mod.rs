@@ -19,7 +19,7 @@ use fwdlab_traffic::TrafficError;
 pub(crate) use self::undo::ThisMachine;
 
 use self::dut::Dut;
-use self::measurement::{Family, Measurement};
+use self::measurement::{Measurement, Prepared};
 use crate::block::{BlockOutcome, BlockRun, LabEvent};
 use crate::cpu_account::CpuAccount;
 use crate::journal::Journal;
@@ -117,7 +117,7 @@ impl NetnsLab {
             "only root can give the DUT a CPU of its own (dut_cpu); run fwdlab as root (sudo)"
                 .into()
         });
-        let is_bidirectional = self.resolved.traffic.direction == Direction::Both;
+        let is_bidirectional = self.resolved.direction() == Direction::Both;
         let needs_ebpf = (is_bidirectional && tester.tester != Tester::Ebpf).then(|| {
             "frames in both directions are made by eBPF programs, which this process may not load; \
              run fwdlab as root (sudo), or ask for direction = \"forward\""
@@ -156,7 +156,7 @@ impl NetnsLab {
     fn measure_once(&mut self, run: &mut BlockRun<'_>) -> Result<BlockOutcome, LabError> {
         let _pinned = fwdlab_sys::PinnedThread::to_cpu(self.choices.placement.control_cpu)?;
         let planned = run.planned;
-        let regime = self.resolved.traffic.load.regime();
+        let regime = self.resolved.regime();
         let mut sequence = Sequence::begin(&self.resolved, regime, self.interrupts, run)?;
         let mut measurement = Measurement::start(
             &self.resolved,
@@ -165,14 +165,14 @@ impl NetnsLab {
             &mut self.journal,
             self.interrupts,
         )?;
-        let mut families = Vec::new();
-        for order in &planned.families {
-            families.push(measurement.set_up_family(order.family, order.variants())?);
+        let mut strata = Vec::new();
+        for order in &planned.strata {
+            strata.push(measurement.prepare(order.stratum, order.variants())?);
         }
         sequence.is_ready();
 
-        for (order, family) in planned.families.iter().zip(families) {
-            measurement.measure_family(family, order, &mut sequence)?;
+        for (order, prepared) in planned.strata.iter().zip(strata) {
+            measurement.measure_stratum(prepared, order, &mut sequence)?;
         }
         let Measurement { log, changes, .. } = measurement;
         changes.0.undo_all()?;
@@ -203,21 +203,22 @@ impl NetnsLab {
             &mut self.journal,
             self.interrupts,
         )?;
-        let family = self.resolved.traffic.families[0];
-        let Family {
+        let mut strata = self.resolved.strata();
+        let stratum = strata.next().expect("an experiment has a stratum");
+        let Prepared {
             generator,
             mut sink,
             ..
-        } = measurement.set_up_family(family, &variants)?;
+        } = measurement.prepare(stratum, &variants)?;
         sink.reset()?;
         let tester = measurement.topology.tester();
-        tester.run(|| sink.attach(counting(self.resolved.traffic.direction)))??;
-        let mut load = measurement.start_load(generator)?;
-        let asked = self.resolved.traffic.load;
+        tester.run(|| sink.attach(counting(self.resolved.direction())))??;
+        let mut load = measurement.start_load(stratum, generator)?;
+        let asked = self.resolved.traffic(stratum).load;
         let mut settlings = Vec::new();
         for name in variants.iter().cycle().take(switches as usize) {
             stop_if_asked(self.interrupts)?;
-            measurement.switch_under_load(name, asked, &mut load, &sink)?;
+            measurement.switch_under_load(name, (stratum, asked), &mut load, &sink)?;
             let forwarded = || Ok(sink.forwarded_frames()?);
             let mut rates_pps = Vec::new();
             for _ in 0..SETTLING_STEPS {

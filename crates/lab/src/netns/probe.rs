@@ -3,7 +3,7 @@
 use fwdlab_model::Traffic;
 use fwdlab_traffic::SinkCounts;
 
-use super::measurement::Family;
+use super::measurement::Prepared;
 use crate::LabError;
 use crate::clock::settled;
 
@@ -20,34 +20,37 @@ pub(super) struct ProbeOutcome {
 }
 
 /// Sends a frame of every flow and every size, and waits for them.
-pub(super) fn send_probe(family: &mut Family, traffic: &Traffic) -> Result<ProbeOutcome, LabError> {
-    let sent = family.probe_frames;
-    family.sink.reset_to_check_all()?;
+pub(super) fn send_probe(
+    prepared: &mut Prepared,
+    traffic: &Traffic,
+) -> Result<ProbeOutcome, LabError> {
+    let sent = prepared.probe_frames;
+    prepared.sink.reset_to_check_all()?;
     let mut sent_so_far = 0;
     let mut is_lossless = true;
     while sent_so_far < sent {
-        sent_so_far += send_batch(family, sent_so_far)?;
+        sent_so_far += send_batch(prepared, sent_so_far)?;
         // Once a frame is lost, waiting for the others would only take its time each time.
         if is_lossless {
             let arrived = settled(
-                || Ok(family.sink.counts()?.forwarded_frames),
+                || Ok(prepared.sink.counts()?.forwarded_frames),
                 |&arrived| arrived >= u64::from(sent_so_far),
             )?;
             is_lossless = arrived >= u64::from(sent_so_far);
         }
     }
     let counts = settled(
-        || Ok(family.sink.counts()?),
+        || Ok(prepared.sink.counts()?),
         |counts| counts.forwarded_frames >= u64::from(sent),
     )?;
     let flows = traffic.flows_in_all_directions();
-    let flows_seen = family.sink.flows_seen()?;
+    let flows_seen = prepared.sink.flows_seen()?;
     let are_complete = counts.forwarded_frames == u64::from(sent);
     let missing = if !are_complete {
         None
     } else if flows_seen != flows {
         Some(format!("of {flows} flows it saw {flows_seen}"))
-    } else if !family.sink.all_sizes_seen()? {
+    } else if !prepared.sink.all_sizes_seen()? {
         Some("not every size of frame came".to_owned())
     } else {
         None
@@ -61,12 +64,12 @@ pub(super) fn send_probe(family: &mut Family, traffic: &Traffic) -> Result<Probe
 
 /// Sends a frame of every flow and every size again, until a look at what came of them finds something.
 pub(super) fn show_probe(
-    family: &mut Family,
+    prepared: &mut Prepared,
     mut look: impl FnMut() -> Option<String>,
 ) -> Result<Option<String>, LabError> {
     let mut sent_so_far = 0;
-    while sent_so_far < family.probe_frames {
-        sent_so_far += send_batch(family, sent_so_far)?;
+    while sent_so_far < prepared.probe_frames {
+        sent_so_far += send_batch(prepared, sent_so_far)?;
         let found = settled(|| Ok(look()), Option::is_some)?;
         if found.is_some() {
             return Ok(found);
@@ -76,12 +79,12 @@ pub(super) fn show_probe(
 }
 
 /// Sends the next frames of a probe, and tells how many.
-fn send_batch(family: &mut Family, sent_so_far: u32) -> Result<u32, LabError> {
-    let batch = PROBE_BATCH.min(family.probe_frames - sent_so_far);
+fn send_batch(prepared: &mut Prepared, sent_so_far: u32) -> Result<u32, LabError> {
+    let batch = PROBE_BATCH.min(prepared.probe_frames - sent_so_far);
     if sent_so_far == 0 {
-        family.generator.send(batch)?;
+        prepared.generator.send(batch)?;
     } else {
-        family.generator.send_more(batch)?;
+        prepared.generator.send_more(batch)?;
     }
     Ok(batch)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use fwdlab_model::record::stall_bound_s;
 use fwdlab_model::{
-    AddressFamily, LoadRegime, ProfileEvery, ProfileFault, ProfileRecord, ProfileStacks, Profiling,
+    LoadRegime, ProfileEvery, ProfileFault, ProfileRecord, ProfileStacks, Profiling, Stratum,
     VariantName,
 };
 use fwdlab_profile::Folded;
@@ -33,7 +33,7 @@ pub(crate) struct Profiler {
     profiling: Profiling,
     regime: LoadRegime,
     symbols: Symbols,
-    taken: BTreeMap<(AddressFamily, VariantName), Taken>,
+    taken: BTreeMap<(Stratum, VariantName), Taken>,
 }
 
 /// What was sampled of a trial so far.
@@ -81,7 +81,7 @@ impl Profiler {
     /// again, because it does not show the load.
     pub(crate) fn add_watched<E>(
         &mut self,
-        family: AddressFamily,
+        stratum: Stratum,
         variant: &VariantName,
         samplers: Samplers,
         watch: &Watch<E>,
@@ -99,7 +99,7 @@ impl Profiler {
         let stall = ProfileFault::Stalled { longest_s, bound_s };
         let slice = samplers.take(&mut self.symbols, load, OfCpus::All);
         self.add(
-            family,
+            stratum,
             variant,
             slice,
             (longest_s > bound_s).then_some(stall),
@@ -110,7 +110,7 @@ impl Profiler {
     /// show the load.
     pub(crate) fn add(
         &mut self,
-        family: AddressFamily,
+        stratum: Stratum,
         variant: &VariantName,
         slice: ProfileSlice,
         fault: Option<ProfileFault>,
@@ -118,30 +118,30 @@ impl Profiler {
         let ProfileSlice { mut record, stacks } = slice;
         record.faults = faults(&record, &stacks, self.regime);
         record.faults.extend(fault);
-        self.accumulate(family, variant, record, stacks)
+        self.accumulate(stratum, variant, record, stacks)
     }
 
     /// Notes that a slice of a trial could not be sampled, and says whether it is to be tried again.
     pub(crate) fn add_failure(
         &mut self,
-        family: AddressFamily,
+        stratum: Stratum,
         variant: &VariantName,
         why: String,
     ) -> bool {
         let mut record = nothing_sampled(self.profiling.frequency_hz);
         record.faults.push(ProfileFault::NotTaken { why });
-        self.accumulate(family, variant, record, Folded::new())
+        self.accumulate(stratum, variant, record, Folded::new())
     }
 
     fn accumulate(
         &mut self,
-        family: AddressFamily,
+        stratum: Stratum,
         variant: &VariantName,
         record: ProfileRecord,
         stacks: Folded<'static>,
     ) -> bool {
         let is_good = record.faults.is_empty();
-        let taken = self.taken.entry((family, variant.clone())).or_default();
+        let taken = self.taken.entry((stratum, variant.clone())).or_default();
         match &mut taken.record {
             None => {
                 taken.record = Some(record);
@@ -172,18 +172,18 @@ impl Profiler {
     pub(crate) fn finish(
         self,
     ) -> (
-        BTreeMap<(AddressFamily, VariantName), ProfileRecord>,
+        BTreeMap<(Stratum, VariantName), ProfileRecord>,
         Vec<ProfileStacks>,
     ) {
         let mut records = BTreeMap::new();
         let mut profiles = Vec::new();
-        for ((family, variant), taken) in self.taken {
+        for ((stratum, variant), taken) in self.taken {
             profiles.push(ProfileStacks {
                 variant: variant.clone(),
-                family,
+                stratum,
                 folded: taken.stacks.merged().to_string(),
             });
-            records.extend(taken.record.map(|record| ((family, variant), record)));
+            records.extend(taken.record.map(|record| ((stratum, variant), record)));
         }
         (records, profiles)
     }

@@ -6,7 +6,7 @@ use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, Direction, DutReading, FamilyOrder, LoadRegime, Resolved, Tester as TesterKind,
+    Direction, DutReading, LoadRegime, Resolved, Stratum, StratumOrder, Tester as TesterKind,
     TesterReading, Variant, VariantName,
 };
 use fwdlab_router::{
@@ -19,7 +19,7 @@ use fwdlab_traffic::MemorySink;
 use super::load::SettledLoad;
 use super::network::network;
 use super::setting::setting;
-use super::tester::{Dropping, Family, Passing, TesterCounts, rates_pps, wire};
+use super::tester::{Dropping, Passing, Prepared, TesterCounts, rates_pps, wire};
 use super::threads::{Offer, Place, Running, Tester, joined};
 use crate::LabError;
 use crate::addresses::{TESTER_IN_MAC, frames, frames_back};
@@ -158,37 +158,38 @@ impl<'a> Measurement<'a> {
         })
     }
 
-    /// Makes the frames of a family, and proves every variant with a frame of every flow and size.
+    /// Makes the frames of a stratum, and proves every variant with a frame of every flow and size.
     ///
     /// # Errors
     /// `Probe` where one does not come out as it should, and what traffic and router refuse.
-    pub(super) fn set_up_family<'v>(
+    pub(super) fn prepare<'v>(
         &mut self,
-        family: AddressFamily,
+        stratum: Stratum,
         variants: impl IntoIterator<Item = &'v VariantName>,
-    ) -> Result<Family, LabError> {
-        let there = frames(family, &self.resolved.traffic)?;
-        let back = match self.resolved.traffic.direction {
+    ) -> Result<Prepared, LabError> {
+        let traffic = self.resolved.traffic(stratum);
+        let there = frames(stratum.family, traffic)?;
+        let back = match traffic.direction {
             Direction::Forward => None,
             Direction::Both => Some(frames_back(&there, TESTER_IN_MAC)),
         };
-        let family = Family {
-            family,
+        let prepared = Prepared {
+            stratum,
             there,
             back,
         };
         for name in variants {
             stop_if_asked(self.interrupts)?;
-            self.probe(&family, self.variant(name))?;
+            self.probe(&prepared, self.variant(name))?;
         }
-        Ok(family)
+        Ok(prepared)
     }
 
     /// Takes a frame of every flow and size through a variant's router, in turns on this thread.
-    fn probe(&mut self, family: &Family, variant: &Variant) -> Result<(), LabError> {
+    fn probe(&mut self, prepared: &Prepared, variant: &Variant) -> Result<(), LabError> {
         let setting = setting(self.resolved, variant)?;
         let layout = &self.arrangements[&variant.name].layout;
-        let mut tester = family.tester(layout.receive_queues, 1)?;
+        let mut tester = prepared.tester(layout.receive_queues, 1)?;
         let buffers = std::mem::take(&mut self.buffers);
         let network = &self.networks[&setting.routes];
         let (router, spare) = Router::assemble(network, &setting.knobs, layout, buffers)?;
@@ -196,7 +197,7 @@ impl<'a> Measurement<'a> {
         let rest = tester.plug_in(router.ports);
         let mut workers = router.workers;
         let counts = TesterCounts::of(&tester);
-        let wanted = u64::from(family.there.probe_frames());
+        let wanted = u64::from(prepared.there.probe_frames());
         // Whatever waits in the router comes out within some turns.
         let mut idle_turns = 0;
         while idle_turns < 4 {
@@ -218,7 +219,7 @@ impl<'a> Measurement<'a> {
         let ports = tester.unplug(rest);
         self.take_back(workers, ports)?;
         let (mut wrong, mut kinds, mut complete) = (0, Vec::new(), true);
-        let generators = counts.generators.iter().zip(family.frames());
+        let generators = counts.generators.iter().zip(prepared.frames());
         for (sink, (generator, frames)) in counts.sinks.iter().rev().zip(generators) {
             let seen = sink.counts();
             wrong += seen.wrong_frames();
@@ -239,26 +240,26 @@ impl<'a> Measurement<'a> {
             reasons: Vec::new(),
             advice: None,
         };
-        Err(failed.of(self.resolved, family.family, variant))
+        Err(failed.of(self.resolved, prepared.stratum, variant))
     }
 
     /// The tester offers frames through all rounds; only what happens inside slices is measured.
     ///
     /// # Errors
     /// What the router refuses, or the wish to stop now.
-    pub(super) fn measure_family(
+    pub(super) fn measure_stratum(
         &mut self,
-        family: &Family,
-        order: &FamilyOrder,
+        prepared: &Prepared,
+        order: &StratumOrder,
         load: &SettledLoad,
         sequence: &mut Sequence<'_>,
     ) -> Result<(), LabError> {
         let first = order.variants().next();
-        let first = first.expect("plans have no families without variants");
+        let first = first.expect("plans have no strata without variants");
         let first = &self.arrangements[first];
-        let generator_cost_ns = self.generator_cost_ns(family, first)?;
-        let tester = family.tester(first.layout.receive_queues, family.there.check_every())?;
-        let mut under_load = FamilyUnderLoad {
+        let generator_cost_ns = self.generator_cost_ns(prepared, first)?;
+        let tester = prepared.tester(first.layout.receive_queues, prepared.there.check_every())?;
+        let mut under_load = StratumUnderLoad {
             measurement: self,
             load,
             counts: TesterCounts::of(&tester),
@@ -266,8 +267,8 @@ impl<'a> Measurement<'a> {
             past: Counters::default(),
             is_warm: false,
         };
-        sequence.measure_family(&mut under_load, order)?;
-        let FamilyUnderLoad { counts, past, .. } = under_load;
+        sequence.measure_stratum(&mut under_load, order)?;
+        let StratumUnderLoad { counts, past, .. } = under_load;
         let mut all = drops_of(&past);
         all.insert(NO_DESCRIPTOR.to_owned(), counts.missed_frames());
         all.retain(|_, frames| *frames > 0);
@@ -291,7 +292,7 @@ impl<'a> Measurement<'a> {
             verification,
         );
         self.log
-            .end_family(family.family, conservation, generator_cost_ns);
+            .end_stratum(prepared.stratum, conservation, generator_cost_ns);
         Ok(())
     }
 
@@ -301,13 +302,13 @@ impl<'a> Measurement<'a> {
     /// Those of a slice.
     pub(super) fn forwarding_rates_pps(
         &mut self,
-        family: &Family,
+        prepared: &Prepared,
         name: &VariantName,
         offer: Offer,
         windows: &[Duration],
     ) -> Result<Vec<f64>, LabError> {
         let queues = self.arrangements[name].layout.receive_queues;
-        let tester = family.tester(queues, family.there.check_every())?;
+        let tester = prepared.tester(queues, prepared.there.check_every())?;
         let counts = TesterCounts::of(&tester);
         let at_work = self.put_to_work(name, offer, tester)?;
         let rates_pps = rates_pps(&counts, windows, || stop_at_once_if_asked(self.interrupts));
@@ -322,13 +323,13 @@ impl<'a> Measurement<'a> {
     /// Where a thread cannot go to its CPU.
     pub(super) fn tester_ceilings_pps(
         &self,
-        family: &Family,
+        prepared: &Prepared,
         arrangement: &Arrangement,
         windows: &[Duration],
     ) -> Result<Vec<f64>, LabError> {
         let Arrangement { place, layout } = arrangement;
         let (wire, ports) = wire(layout.receive_queues);
-        let mut tester = family.tester(layout.receive_queues, u32::MAX)?;
+        let mut tester = prepared.tester(layout.receive_queues, u32::MAX)?;
         let _rest = tester.plug_in(ports);
         let counts = TesterCounts::of(&tester);
         let running = Running::start(place, Offer::Unbounded, tester, vec![Passing(wire)])?;
@@ -340,12 +341,12 @@ impl<'a> Measurement<'a> {
     /// What a frame costs where it is dropped as it comes in; none where others left too little time to tell.
     fn generator_cost_ns(
         &mut self,
-        family: &Family,
+        prepared: &Prepared,
         arrangement: &Arrangement,
     ) -> Result<Option<f64>, LabError> {
         let Arrangement { place, layout } = arrangement;
         let (wire, ports) = wire(layout.receive_queues);
-        let mut tester = family.tester(layout.receive_queues, u32::MAX)?;
+        let mut tester = prepared.tester(layout.receive_queues, u32::MAX)?;
         let _rest = tester.plug_in(ports);
         let counts = TesterCounts::of(&tester);
         let running = Running::start(place, Offer::Taken, tester, vec![Dropping(wire)])?;
@@ -414,8 +415,8 @@ impl<'a> Measurement<'a> {
     }
 }
 
-/// A family's frames, offered to one router after the other.
-struct FamilyUnderLoad<'m, 'a> {
+/// A stratum's frames, offered to one router after the other.
+struct StratumUnderLoad<'m, 'a> {
     measurement: &'m mut Measurement<'a>,
     load: &'m SettledLoad,
     /// None while it is at a router.
@@ -426,7 +427,7 @@ struct FamilyUnderLoad<'m, 'a> {
     is_warm: bool,
 }
 
-impl UnderLoad for FamilyUnderLoad<'_, '_> {
+impl UnderLoad for StratumUnderLoad<'_, '_> {
     type Running = AtWork;
 
     fn log(&mut self) -> &mut BlockLog {
@@ -440,7 +441,7 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
     ) -> Result<AtWork, LabError> {
         let tester = self.tester.take();
         let tester = tester.expect("a slice ends before the next one begins");
-        let offer = self.load.offer(slice.family, slice.load);
+        let offer = self.load.offer(slice.stratum, slice.load);
         self.measurement
             .put_to_work(&slice.variant.name, offer, tester)
     }
@@ -486,7 +487,7 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
                 offered_frames,
                 ..TesterReading::default()
             },
-            intended_pps: self.load.offer(slice.family, slice.load).intended_pps(),
+            intended_pps: self.load.offer(slice.stratum, slice.load).intended_pps(),
             taken_frames: offered_frames,
             steal_s: steal_s(cpu) - steal_before_s,
             dut: DutReading {
@@ -527,7 +528,7 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
                 || window.at_edge(),
             )?;
             joined(feeding);
-            if !profiler.add_watched(slice.family, name, samplers, &watch) {
+            if !profiler.add_watched(slice.stratum, name, samplers, &watch) {
                 return Ok(());
             }
         }

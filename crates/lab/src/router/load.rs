@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fwdlab_model::{
-    AddressFamily, FamilyLoad, Load, LoadRecord, LoadRegime, Resolved, RouterTester,
-};
+use fwdlab_model::{Load, LoadRecord, LoadRegime, Resolved, RouterTester, Stratum, StratumLoad};
 use fwdlab_stats::as_f64;
 use fwdlab_sys::{Interrupts, PinnedThread};
 
@@ -36,7 +34,7 @@ impl SettledLoad {
                 regime: LoadRegime::SelfClocked,
                 instead_of: None,
                 why: None,
-                families: BTreeMap::new(),
+                strata: BTreeMap::new(),
             },
         }
     }
@@ -54,7 +52,7 @@ impl SettledLoad {
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
         let options = resolved.lab.router.unwrap_or_default();
-        let asked = resolved.traffic.load.regime();
+        let asked = resolved.regime();
         let inline = |why: Option<String>| {
             let mut load = Self::in_turns(in_turns);
             load.record.instead_of = (asked != LoadRegime::SelfClocked).then_some(asked);
@@ -76,21 +74,21 @@ impl SettledLoad {
             Err(why) => return Ok(inline(Some(why))),
         };
         if asked != LoadRegime::Overload {
-            let families = intended(resolved);
+            let strata = intended(resolved);
             return Ok(Self {
                 arrangements,
                 record: LoadRecord {
                     regime: asked,
                     instead_of: None,
                     why: None,
-                    families,
+                    strata,
                 },
             });
         }
         if let Some(first) = first {
             if first.regime == LoadRegime::SelfClocked {
                 let mut load = inline(first.why.clone());
-                load.record.families.clone_from(&first.families);
+                load.record.strata.clone_from(&first.strata);
                 return Ok(load);
             }
             let record = first.clone();
@@ -99,10 +97,10 @@ impl SettledLoad {
                 record,
             });
         }
-        let families = measured(resolved, &arrangements, interrupts, options.overload_ratio)?;
-        if let Some(why) = shortfall(&families, options.overload_ratio) {
+        let strata = measured(resolved, &arrangements, interrupts, options.overload_ratio)?;
+        if let Some(why) = shortfall(&strata, options.overload_ratio) {
             let mut load = inline(Some(why));
-            load.record.families = families;
+            load.record.strata = strata;
             return Ok(load);
         }
         Ok(Self {
@@ -111,7 +109,7 @@ impl SettledLoad {
                 regime: LoadRegime::Overload,
                 instead_of: None,
                 why: None,
-                families,
+                strata,
             },
         })
     }
@@ -124,15 +122,15 @@ impl SettledLoad {
         }
     }
 
-    /// What is offered of a family where that load is asked for; overload is as much as was settled.
-    pub(super) fn offer(&self, family: AddressFamily, asked: Load) -> Offer {
+    /// What is offered of a stratum where that load is asked for; overload is as much as was settled.
+    pub(super) fn offer(&self, stratum: Stratum, asked: Load) -> Offer {
         if self.record.regime == LoadRegime::SelfClocked {
             return Offer::Taken;
         }
         let intended_pps = match asked {
             Load::Paced { pps } => Some(as_f64(pps)),
             Load::Overload | Load::SelfClocked => {
-                let settled = self.record.families.get(&family);
+                let settled = self.record.strata.get(&stratum);
                 settled.and_then(|load| load.intended_pps)
             }
         };
@@ -141,38 +139,34 @@ impl SettledLoad {
 }
 
 /// The load that the experiment itself asks for.
-fn intended(resolved: &Resolved) -> BTreeMap<AddressFamily, FamilyLoad> {
+fn intended(resolved: &Resolved) -> BTreeMap<Stratum, StratumLoad> {
     #[expect(clippy::cast_precision_loss, reason = "loads stay far below 2^53")]
-    let intended_pps = resolved.traffic.load.intended_pps().map(|pps| pps as f64);
-    let of_all = FamilyLoad {
-        intended_pps,
-        ..FamilyLoad::default()
+    let load = |stratum| StratumLoad {
+        intended_pps: (resolved.traffic(stratum).load.intended_pps()).map(|pps| pps as f64),
+        ..StratumLoad::default()
     };
-    let families = resolved.traffic.families.iter();
-    families.map(|&family| (family, of_all)).collect()
+    let strata = resolved.strata();
+    strata.map(|stratum| (stratum, load(stratum))).collect()
 }
 
-/// What is offered of a family under overload, from what was measured.
-fn overload(capacity_pps: f64, ceiling_pps: f64, overload_ratio: f64) -> FamilyLoad {
-    FamilyLoad {
+/// What is offered of a stratum under overload, from what was measured.
+fn overload(capacity_pps: f64, ceiling_pps: f64, overload_ratio: f64) -> StratumLoad {
+    StratumLoad {
         baseline_capacity_pps: Some(capacity_pps),
         tester_ceiling_pps: Some(ceiling_pps),
         intended_pps: Some(capacity_pps * overload_ratio),
     }
 }
 
-/// Why the tester cannot offer what it should; none where its ceiling is high enough for every family.
-fn shortfall(
-    families: &BTreeMap<AddressFamily, FamilyLoad>,
-    overload_ratio: f64,
-) -> Option<String> {
-    let (family, load) = families.iter().find(|(_, load)| {
+/// Why the tester cannot offer what it should; none where its ceiling is high enough for every stratum.
+fn shortfall(strata: &BTreeMap<Stratum, StratumLoad>, overload_ratio: f64) -> Option<String> {
+    let (stratum, load) = strata.iter().find(|(_, load)| {
         load.tester_ceiling_pps
             .is_some_and(|ceiling| load.intended_pps.is_some_and(|wanted| ceiling < wanted))
     })?;
     let mega = |pps: Option<f64>| pps.unwrap_or_default() / 1e6;
     Some(format!(
-        "the tester can send and count {:.1} Mpps of {family} at most, and {overload_ratio} times the \
+        "the tester can send and count {:.1} Mpps of {stratum} at most, and {overload_ratio} times the \
          baseline's {:.1} Mpps would be {:.1}",
         mega(load.tester_ceiling_pps),
         mega(load.baseline_capacity_pps),
@@ -186,7 +180,7 @@ fn measured(
     arrangements: &Arrangements,
     interrupts: Interrupts,
     overload_ratio: f64,
-) -> Result<BTreeMap<AddressFamily, FamilyLoad>, LabError> {
+) -> Result<BTreeMap<Stratum, StratumLoad>, LabError> {
     let available = |name: &fwdlab_model::VariantName| {
         resolved
             .variant(name)
@@ -201,17 +195,13 @@ fn measured(
     };
     let arrangement = &arrangements[baseline];
     let _pinned = PinnedThread::to_cpu(arrangement.place.tester_cpu())?;
-    let mut measurement = Measurement::start(
-        resolved,
-        arrangements,
-        resolved.traffic.load.regime(),
-        interrupts,
-    )?;
-    let mut families = BTreeMap::new();
-    for &family in &resolved.traffic.families {
-        let of_family = measurement.set_up_family(family, [baseline])?;
+    let mut measurement =
+        Measurement::start(resolved, arrangements, resolved.regime(), interrupts)?;
+    let mut strata = BTreeMap::new();
+    for stratum in resolved.strata() {
+        let prepared = measurement.prepare(stratum, [baseline])?;
         let rates_pps = measurement.forwarding_rates_pps(
-            &of_family,
+            &prepared,
             baseline,
             Offer::Unbounded,
             &[WINDOW; WINDOWS],
@@ -219,26 +209,28 @@ fn measured(
         // What disturbs takes time away: the best is what it forwards at most.
         let capacity_pps = rates_pps.into_iter().fold(0.0, f64::max);
         let ceilings_pps =
-            measurement.tester_ceilings_pps(&of_family, arrangement, &[WINDOW; WINDOWS])?;
+            measurement.tester_ceilings_pps(&prepared, arrangement, &[WINDOW; WINDOWS])?;
         // What can be offered most of the time.
         let ceiling_pps = fwdlab_stats::median(&ceilings_pps).unwrap_or_default();
-        families.insert(family, overload(capacity_pps, ceiling_pps, overload_ratio));
+        strata.insert(stratum, overload(capacity_pps, ceiling_pps, overload_ratio));
     }
-    Ok(families)
+    Ok(strata)
 }
 
 #[cfg(test)]
 mod tests {
+    use fwdlab_model::AddressFamily;
+
     use super::*;
 
     #[test]
     fn a_ceiling_below_the_ratio_times_the_capacity_is_a_shortfall() {
         let why = |inet, inet6| {
-            let families = [(AddressFamily::Inet, inet), (AddressFamily::Inet6, inet6)];
+            let strata = [(AddressFamily::Inet, inet), (AddressFamily::Inet6, inet6)];
             let load = |ceiling_pps| overload(8e6, ceiling_pps, 1.25);
             shortfall(
-                &families
-                    .map(|(family, ceiling)| (family, load(ceiling)))
+                &strata
+                    .map(|(family, ceiling)| (family.into(), load(ceiling)))
                     .into(),
                 1.25,
             )
@@ -258,20 +250,18 @@ mod tests {
 
     #[test]
     fn what_is_settled_is_offered_and_in_turns_whatever_is_taken() {
-        let families = BTreeMap::from([(AddressFamily::Inet, overload(8e6, 2e7, 1.25))]);
+        let inet = Stratum::INET;
+        let strata = BTreeMap::from([(inet, overload(8e6, 2e7, 1.25))]);
         let mut load = SettledLoad::in_turns(Arrangements::new());
-        load.record.families = families;
-        let offer = |load: &SettledLoad, family| load.offer(family, Load::Overload);
-        assert_eq!(offer(&load, AddressFamily::Inet), Offer::Taken);
+        load.record.strata = strata;
+        let offer = |load: &SettledLoad, stratum| load.offer(stratum, Load::Overload);
+        assert_eq!(offer(&load, inet), Offer::Taken);
         load.record.regime = LoadRegime::Overload;
-        assert_eq!(offer(&load, AddressFamily::Inet), Offer::PerSecond(1e7));
-        assert_eq!(offer(&load, AddressFamily::Inet6), Offer::Taken);
+        assert_eq!(offer(&load, inet), Offer::PerSecond(1e7));
+        assert_eq!(offer(&load, Stratum::INET6), Offer::Taken);
         // A slice may have another pace than the experiment.
         load.record.regime = LoadRegime::Paced;
         let paced = Load::Paced { pps: 5_000_000 };
-        assert_eq!(
-            load.offer(AddressFamily::Inet, paced),
-            Offer::PerSecond(5e6)
-        );
+        assert_eq!(load.offer(inet, paced), Offer::PerSecond(5e6));
     }
 }

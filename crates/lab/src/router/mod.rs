@@ -8,7 +8,7 @@ mod setting;
 mod tester;
 mod threads;
 
-use fwdlab_model::{Environment, Load, LoadRecord, Resolved, RouterTester};
+use fwdlab_model::{Environment, LoadRecord, LoadRegime, Resolved, RouterTester};
 use fwdlab_sys::{Interrupts, PinnedThread};
 
 use self::arrangement::Machine;
@@ -79,7 +79,7 @@ impl RouterLab {
     }
 
     /// Settles where threads go and how much is offered; under overload it measures for some two seconds
-    /// a family how much the baseline forwards at most and whether the tester can offer more. Where a
+    /// a stratum how much the baseline forwards at most and whether the tester can offer more. Where a
     /// run goes on, it is the load of its first session.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl RouterLab {
     #[must_use]
     pub fn measures_load(&self) -> bool {
         let options = self.resolved.lab.router.unwrap_or_default();
-        self.resolved.traffic.load == Load::Overload && options.tester != RouterTester::Inline
+        self.resolved.regime() == LoadRegime::Overload && options.tester != RouterTester::Inline
     }
 
     fn queues(&self) -> u32 {
@@ -146,13 +146,13 @@ impl RouterLab {
             regime,
             self.interrupts,
         )?;
-        let mut families = Vec::new();
-        for order in &planned.families {
-            families.push(measurement.set_up_family(order.family, order.variants())?);
+        let mut strata = Vec::new();
+        for order in &planned.strata {
+            strata.push(measurement.prepare(order.stratum, order.variants())?);
         }
         sequence.is_ready();
-        for (order, family) in planned.families.iter().zip(&families) {
-            measurement.measure_family(family, order, &self.load, &mut sequence)?;
+        for (order, prepared) in planned.strata.iter().zip(&strata) {
+            measurement.measure_stratum(prepared, order, &self.load, &mut sequence)?;
         }
         Ok(sequence.outcome(measurement.log, &self.load.asked()))
     }

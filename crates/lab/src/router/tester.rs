@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fwdlab_model::{AddressFamily, Knob};
+use fwdlab_model::{Knob, Stratum};
 use fwdlab_router::{Knobs, PortDevice, Wire};
 use fwdlab_stats::as_f64;
 use fwdlab_traffic::{Frames, GeneratorCounts, MemoryGenerator, MemorySink, MemorySinkCounts};
@@ -15,14 +15,14 @@ use crate::LabError;
 /// How long caches and rings take to fill, generously.
 const WARM_UP: Duration = Duration::from_millis(100);
 
-/// The tester of one family, ready to be plugged in.
-pub(super) struct Family {
-    pub(super) family: AddressFamily,
+/// The tester of one stratum, ready to be plugged in.
+pub(super) struct Prepared {
+    pub(super) stratum: Stratum,
     pub(super) there: Frames,
     pub(super) back: Option<Frames>,
 }
 
-impl Family {
+impl Prepared {
     /// The frames of each direction.
     pub(super) fn frames(&self) -> impl Iterator<Item = &Frames> {
         std::iter::once(&self.there).chain(&self.back)

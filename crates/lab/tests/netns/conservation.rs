@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use fwdlab_lab::{LabError, LabEvent};
-use fwdlab_model::{AddressFamily, Binding, InvalidReason, PortRange, Traffic, XdpProgram};
+use fwdlab_model::{
+    AddressFamily, Binding, InvalidReason, PortRange, Stratum, Traffic, XdpProgram,
+};
 use fwdlab_traffic::{Pace, Receiver as _};
 
 use crate::rig::{
@@ -121,7 +123,7 @@ fn a_route_that_goes_inside_a_block_is_a_counted_drop_and_a_result() {
             &mut with_route_changed(family, &["del", prefix], &["add", prefix, "via", gateway]),
         )
         .unwrap();
-        let conservation = &outcome.block.conservation[&family];
+        let conservation = &outcome.block.conservation[&Stratum::from(family)];
         assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
         assert!(conservation.drops[reason] > 0, "{conservation:?}");
         // The second and the third slice belong to b.
@@ -156,7 +158,7 @@ fn frames_that_nobody_counts_make_all_trials_invalid() {
             ),
         )
         .unwrap();
-        let lost = outcome.block.conservation[&family].unaccounted_frames;
+        let lost = outcome.block.conservation[&Stratum::from(family)].unaccounted_frames;
         assert!(lost > 0);
         assert_eq!(outcome.trials.len(), 2);
         for trial in &outcome.trials {
@@ -275,7 +277,7 @@ fn a_frame_that_finds_a_ring_full_is_counted_once() {
             }
         })
         .unwrap();
-        let conservation = &outcome.block.conservation[&AddressFamily::Inet];
+        let conservation = &outcome.block.conservation[&Stratum::INET];
         let reasons: Vec<_> = conservation.drops.keys().collect();
         assert_eq!(reasons, [reason, "drop-at-ingress control"]);
         // The ring may also have been full for one of the DUT's own frames (neighbour discovery, MLD).
@@ -300,7 +302,7 @@ fn what_the_reverse_path_filter_drops_is_counted() {
         &mut with_route_changed(AddressFamily::Inet, &elsewhere, &back),
     )
     .unwrap();
-    let conservation = &outcome.block.conservation[&AddressFamily::Inet];
+    let conservation = &outcome.block.conservation[&Stratum::INET];
     assert!(conservation.drops["TcpExt.IPReversePathFilter"] > 0);
     assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
 }

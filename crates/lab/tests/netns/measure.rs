@@ -3,7 +3,8 @@
 use fwdlab_lab::{BlockRun, LabError, LabEvent, NetnsLab};
 use fwdlab_model::{
     AddressFamily, Binding, Direction, InvalidReason, Load, LoadRegime, NextSlice, PlannedBlock,
-    PortRange, SCHEMA_VERSION, SliceRecord, SliceSource, Tester, Traffic, VariantName, XdpProgram,
+    PortRange, SCHEMA_VERSION, SliceRecord, SliceSource, Stratum, Tester, Traffic, VariantName,
+    XdpProgram,
 };
 
 use crate::rig::{
@@ -15,7 +16,7 @@ use crate::rig::{
 fn a_block_of_an_imix_over_65536_flows_is_valid_and_loses_nothing() {
     testkit::require_root!();
     let mut resolved = experiment(&FAMILIES, rulesets(&[("a", "")]), &["a"]);
-    resolved.traffic = Traffic {
+    resolved.traffics[0] = Traffic {
         sources: 16,
         destinations: 256,
         source_ports: PortRange {
@@ -25,7 +26,7 @@ fn a_block_of_an_imix_over_65536_flows_is_valid_and_loses_nothing() {
         families: FAMILIES.to_vec(),
         ..imix()
     };
-    assert_eq!(resolved.traffic.flows(), 65_536);
+    assert_eq!(resolved.traffics[0].flows(), 65_536);
     let outcome = measure(&resolved, &mut |_| ()).unwrap();
     assert_eq!(outcome.trials.len(), 2);
     for trial in &outcome.trials {
@@ -53,7 +54,7 @@ fn a_block_of_both_directions_has_every_flow_and_the_one_that_answers_it() {
     for (binding, levels) in bindings {
         for traffic in [Traffic::default(), imix()] {
             let mut resolved = experiment(&FAMILIES, binding.clone(), &levels);
-            resolved.traffic = Traffic {
+            resolved.traffics[0] = Traffic {
                 direction: Direction::Both,
                 families: FAMILIES.to_vec(),
                 ..traffic
@@ -103,7 +104,7 @@ fn a_block_of_both_families_is_measured_as_planned() {
         .iter()
         .map(|slice| {
             (
-                slice.family,
+                slice.stratum.family,
                 slice.round,
                 slice.position,
                 slice.variant.as_str(),
@@ -137,14 +138,14 @@ fn a_block_of_both_families_is_measured_as_planned() {
         (FAMILIES[1], 0),
         (FAMILIES[1], 1),
     ]) {
-        assert_eq!((trial.family, trial.order), (family, order));
+        assert_eq!((trial.stratum.family, trial.order), (family, order));
         assert_eq!((trial.schema, trial.session), (SCHEMA_VERSION, 7));
         assert_eq!((trial.block, trial.attempt), (3, 2));
         assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
         let own = outcome
             .slices
             .iter()
-            .filter(|slice| slice.family == family && slice.variant == trial.variant);
+            .filter(|slice| slice.stratum.family == family && slice.variant == trial.variant);
         let forwarded: u64 = own.map(|slice| slice.forwarded_frames).sum();
         assert_eq!(trial.tester.forwarded_frames, forwarded);
         assert!(trial.observation_pps > 0.0 && trial.pooled_pps > 0.0);
@@ -152,14 +153,14 @@ fn a_block_of_both_families_is_measured_as_planned() {
 
     assert_eq!((outcome.block.block, outcome.block.session), (3, 7));
     for family in FAMILIES {
-        let conservation = &outcome.block.conservation[&family];
+        let conservation = &outcome.block.conservation[&Stratum::from(family)];
         assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
         // The only drops are the generator's yardstick's.
         let reasons: Vec<_> = conservation.drops.keys().collect();
         assert_eq!(reasons, ["drop-at-ingress control"]);
         assert!(conservation.verification.checked_frames > 0);
         assert_eq!(conservation.verification.wrong_frames.len(), 0);
-        assert!(outcome.block.generator_cost_ns[&family] > 0.0);
+        assert!(outcome.block.generator_cost_ns[&Stratum::from(family)] > 0.0);
     }
     assert_eq!(own_namespaces(std::process::id()), Vec::<String>::new());
 }
@@ -173,9 +174,9 @@ fn a_paced_block_of_the_xdp_forwarder_loses_nothing() {
     ];
     let binding = Binding::Xdp(programs.into_iter().collect());
     let mut resolved = experiment(&[AddressFamily::Inet6], binding, &["fib", "kernel"]);
-    resolved.traffic.load = Load::Paced { pps: 100_000 };
+    resolved.traffics[0].load = Load::Paced { pps: 100_000 };
     let outcome = measure(&resolved, &mut |_| ()).unwrap();
-    let conservation = &outcome.block.conservation[&AddressFamily::Inet6];
+    let conservation = &outcome.block.conservation[&Stratum::INET6];
     assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
     assert_eq!(conservation.verification.wrong_frames.len(), 0);
     for trial in &outcome.trials {
@@ -196,13 +197,9 @@ struct Following {
 }
 
 impl SliceSource for Following {
-    fn next_slice(
-        &mut self,
-        family: AddressFamily,
-        last: Option<&SliceRecord>,
-    ) -> Option<NextSlice> {
-        let mut next = self.block.slice_after(family, last)?;
-        next.slice.traffic.load = last.map(self.load);
+    fn next_slice(&mut self, stratum: Stratum, last: Option<&SliceRecord>) -> Option<NextSlice> {
+        let mut next = self.block.slice_after(stratum, last)?;
+        next.slice.load = last.map(self.load);
         Some(next)
     }
 }
@@ -212,14 +209,14 @@ fn a_slice_has_a_pace_of_its_own_under_a_load_that_goes_on() {
     testkit::require_root!();
     let levels = [("a", ""), ("b", "")];
     let mut resolved = experiment(&[AddressFamily::Inet], rulesets(&levels), &["a", "b"]);
-    resolved.traffic.load = Load::Paced { pps: 80_000 };
+    resolved.traffics[0].load = Load::Paced { pps: 80_000 };
     for tester in [Tester::Ebpf, Tester::Sendmmsg] {
         let mut slower = Following {
             block: block(&resolved),
             load: |_| Load::Paced { pps: 20_000 },
         };
         let outcome = measure_slices(tester, &resolved, &mut slower, &mut |_| ()).unwrap();
-        let conservation = &outcome.block.conservation[&AddressFamily::Inet];
+        let conservation = &outcome.block.conservation[&Stratum::INET];
         assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
         assert_eq!(outcome.slices.len(), 4);
         for slice in &outcome.slices[1..] {

@@ -9,7 +9,7 @@ use std::process::Command;
 use fwdlab_lab::{BlockOutcome, LabError, LabEvent, NetnsLab};
 use fwdlab_model::{
     AddressFamily, Apply, Binding, CommandBinding, DutInterface, EbpfProgram, InvalidReason, Level,
-    Resolved, Values,
+    Resolved, Stratum, Values,
 };
 
 use crate::rig::{
@@ -198,7 +198,7 @@ fn receive_packet_steering_is_a_file_of_a_queue() {
     };
     let outcome = measure(&experiment(&FAMILY, binding, &["0", "1"]), &mut |_| ()).unwrap();
     assert_sound(&outcome);
-    let conservation = &outcome.block.conservation[&AddressFamily::Inet];
+    let conservation = &outcome.block.conservation[&Stratum::INET];
     assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
 }
 
@@ -296,7 +296,10 @@ fn the_table_grows_and_shrinks_under_load_for_both_families() {
         let resolved = routes(&["2", "3000", "17"], &[family]);
         let (outcome, seen) = observe(&resolved, &["sh", "-c", &list]);
         assert_sound(&outcome);
-        assert_eq!(outcome.block.conservation[&family].unaccounted_frames, 0);
+        assert_eq!(
+            outcome.block.conservation[&Stratum::from(family)].unaccounted_frames,
+            0
+        );
         assert_eq!(seen.len(), 6);
         for (variant, count) in seen {
             assert_eq!(variant, count.trim());

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use fwdlab_lab::{LabEvent, NetnsLab};
 use fwdlab_model::{
-    AddressFamily, Binding, Direction, DutInterface, InvalidReason, Load, Resolved, Values,
-    XdpProgram,
+    AddressFamily, Binding, Direction, DutInterface, InvalidReason, Load, Resolved, Stratum,
+    Values, XdpProgram,
 };
 
 use crate::rig::{
@@ -50,7 +50,7 @@ fn under_overload_every_frame_is_forwarded_or_counted_as_dropped() {
         testkit::skip!("one CPU");
     };
     let mut resolved = forwarding_paths(&FAMILIES);
-    resolved.traffic.load = Load::Overload;
+    resolved.traffics[0].load = Load::Overload;
     let mut pinned = BTreeSet::new();
     let outcome = measure(&resolved, &mut |event| {
         if let LabEvent::Slice(_) = event {
@@ -61,7 +61,7 @@ fn under_overload_every_frame_is_forwarded_or_counted_as_dropped() {
     assert_eq!(pinned, BTreeSet::from([dut_cpu.to_string()]));
     assert_ne!(load_cpu, dut_cpu);
     for family in FAMILIES {
-        let conservation = &outcome.block.conservation[&family];
+        let conservation = &outcome.block.conservation[&Stratum::from(family)];
         assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
         assert!(
             conservation.drops["between tester-out and dut-in"] > 0,
@@ -85,8 +85,8 @@ fn both_directions_under_overload_lose_nothing_unnoticed() {
         testkit::skip!("one CPU");
     };
     let mut resolved = forwarding_paths(&FAMILIES);
-    resolved.traffic.load = Load::Overload;
-    resolved.traffic.direction = Direction::Both;
+    resolved.traffics[0].load = Load::Overload;
+    resolved.traffics[0].direction = Direction::Both;
     let mut pinned = BTreeSet::new();
     let outcome = measure(&resolved, &mut |event| {
         if let LabEvent::Slice(_) = event {
@@ -130,7 +130,7 @@ fn frames_that_another_cpu_has_no_room_for_are_counted_apart() {
     let mask = format!("{:x}", 1_u64 << other_cpu);
     let resolved = experiment(&[AddressFamily::Inet], binding, &["0", &mask]);
     let outcome = measure(&resolved, &mut |_| ()).unwrap();
-    let conservation = &outcome.block.conservation[&AddressFamily::Inet];
+    let conservation = &outcome.block.conservation[&Stratum::INET];
     // The backlogs are the machine's: they may have been full for frames of others too, such as the
     // tester's own multicast reports.
     assert!(
@@ -155,10 +155,10 @@ fn a_paced_dut_on_a_cpu_of_its_own_loses_nothing() {
         testkit::skip!("one CPU");
     };
     let mut resolved = forwarding_paths(&[AddressFamily::Inet]);
-    resolved.traffic.load = Load::Paced { pps: 20_000 };
+    resolved.traffics[0].load = Load::Paced { pps: 20_000 };
     resolved.lab.dut_cpu = Some(dut_cpu);
     let outcome = measure(&resolved, &mut |_| ()).unwrap();
-    let conservation = &outcome.block.conservation[&AddressFamily::Inet];
+    let conservation = &outcome.block.conservation[&Stratum::INET];
     assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
     for trial in &outcome.trials {
         assert!(trial.tester.forwarded_frames > 0, "{trial:?}");
@@ -174,7 +174,7 @@ fn an_overload_that_is_none_shows_the_generator_and_makes_its_trials_invalid() {
         testkit::skip!("one CPU");
     }
     let mut resolved = forwarding_paths(&[AddressFamily::Inet]);
-    resolved.traffic.load = Load::Overload;
+    resolved.traffics[0].load = Load::Overload;
     // Without its thread the DUT takes turns with the generator, which then never sends too much.
     let outcome = measure(&resolved, &mut |event| {
         if let LabEvent::Ready { .. } = event {
@@ -206,7 +206,7 @@ fn with_one_cpu_overload_is_unavailable_with_the_reason() {
     let _machine = own_the_machine();
     let cpus = fwdlab_sys::online_cpus().unwrap();
     let mut resolved = experiment(&[AddressFamily::Inet], rulesets(&[("a", "")]), &["a"]);
-    resolved.traffic.load = Load::Overload;
+    resolved.traffics[0].load = Load::Overload;
     resolved.lab.dut_cpu = Some(cpus[0]);
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
     let state = tempfile::tempdir().unwrap();
@@ -232,7 +232,7 @@ fn where_the_dut_has_a_cpu_of_its_own_no_factor_can_take_its_thread_away() {
         values: Values::default(),
     };
     let mut resolved = experiment(&[AddressFamily::Inet], binding, &["0", "1"]);
-    resolved.traffic.load = Load::Overload;
+    resolved.traffics[0].load = Load::Overload;
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
     let state = tempfile::tempdir().unwrap();
     let lab = NetnsLab::open(&resolved, state.path(), interrupts).unwrap();

@@ -10,9 +10,9 @@ use fwdlab_lab::{
     fib_forwarder,
 };
 use fwdlab_model::{
-    AddressFamily, Binding, Design, EbpfProgram, FamilyOrder, FrameSize, InvalidReason, Lab, Level,
-    PlannedBlock, Resolved, SliceSource, Tester, Traffic, TrialRecord, Upload, Values, Variant,
-    VariantName,
+    AddressFamily, Binding, Design, EbpfProgram, FrameSize, InvalidReason, Lab, Level,
+    PlannedBlock, Resolved, SliceSource, StratumOrder, Tester, Traffic, TrialRecord, Upload,
+    Values, Variant, VariantName,
 };
 use fwdlab_sys::NetworkNamespace;
 use fwdlab_traffic::{
@@ -236,7 +236,7 @@ pub(crate) fn experiment(
         factors: Vec::new(),
         variants,
         comparisons: Vec::new(),
-        traffic: traffic(families),
+        traffics: vec![traffic(families)],
         design: Design {
             blocks: 1,
             rounds: 2,
@@ -317,12 +317,12 @@ pub(crate) fn block(resolved: &Resolved) -> PlannedBlock {
         .map(|variant| variant.name.clone().into())
         .collect();
     let reversed: Vec<_> = order.iter().rev().cloned().collect();
-    let families = resolved.traffic.families.iter();
+    let strata = resolved.strata();
     PlannedBlock {
         number: 3,
-        families: families
-            .map(|&family| FamilyOrder {
-                family,
+        strata: strata
+            .map(|stratum| StratumOrder {
+                stratum,
                 rounds: vec![order.clone(), reversed.clone()],
             })
             .collect(),

@@ -3,7 +3,9 @@
 use std::time::Instant;
 
 use fwdlab_lab::{DUT_OUT, LabEvent, NetnsLab, TESTER_OUT};
-use fwdlab_model::{AddressFamily, Binding, FrameSize, InvalidReason, Load, Tester, XdpProgram};
+use fwdlab_model::{
+    AddressFamily, Binding, FrameSize, InvalidReason, Load, Stratum, Tester, XdpProgram,
+};
 
 use crate::conservation::with_route_changed;
 use crate::rig::{
@@ -26,7 +28,7 @@ fn every_sender_measures_a_block_of_both_families_and_accounts_for_every_frame()
             assert_eq!(against, Vec::<&InvalidReason>::new(), "{tester}");
         }
         for family in FAMILIES {
-            let conservation = &outcome.block.conservation[&family];
+            let conservation = &outcome.block.conservation[&Stratum::from(family)];
             assert_eq!(
                 conservation.unaccounted_frames, 0,
                 "{tester}: {conservation:?}"
@@ -40,7 +42,7 @@ fn every_sender_measures_a_block_of_both_families_and_accounts_for_every_frame()
                 verification.wrong_frames.is_empty(),
                 "{tester}: {verification:?}"
             );
-            let cost_ns = outcome.block.generator_cost_ns[&family];
+            let cost_ns = outcome.block.generator_cost_ns[&Stratum::from(family)];
             assert!(cost_ns.is_finite() && cost_ns > 0.0, "{tester}");
         }
     }
@@ -83,14 +85,14 @@ fn a_generator_that_dies_under_load_makes_all_trials_of_its_block_invalid() {
 fn a_mix_of_sizes_is_sent_and_checked() {
     testkit::require_root!();
     let mut resolved = experiment(&FAMILIES, rulesets(&[("a", "")]), &["a"]);
-    resolved.traffic.frame_sizes = [(64, 7), (594, 4), (1518, 1)]
+    resolved.traffics[0].frame_sizes = [(64, 7), (594, 4), (1518, 1)]
         .map(|(bytes, share)| FrameSize { bytes, share })
         .to_vec();
     for tester in Tester::SOCKETS {
         // What the probe does not find forwarded, every flow in some size and every size, is an error.
         let outcome = measure_with(tester, &resolved, &mut |_| {}).unwrap();
         for family in FAMILIES {
-            let conservation = &outcome.block.conservation[&family];
+            let conservation = &outcome.block.conservation[&Stratum::from(family)];
             assert_eq!(
                 conservation.unaccounted_frames, 0,
                 "{tester}: {conservation:?}"
@@ -116,7 +118,7 @@ fn what_the_dut_drops_is_counted_by_reason() {
         );
         let mut change = with_route_changed(family, &gone, &back);
         let outcome = measure_with(tester, &resolved, &mut change).unwrap();
-        let conservation = &outcome.block.conservation[&family];
+        let conservation = &outcome.block.conservation[&Stratum::from(family)];
         assert_eq!(
             conservation.unaccounted_frames, 0,
             "{tester}: {conservation:?}"
@@ -149,7 +151,7 @@ fn frames_that_went_another_way_are_found_wrong() {
         change_route(event);
     };
     let outcome = measure_with(Tester::AfXdp, &resolved, &mut change).unwrap();
-    let conservation = &outcome.block.conservation[&family];
+    let conservation = &outcome.block.conservation[&Stratum::from(family)];
     assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
     let wrong: Vec<_> = conservation.verification.wrong_frames.keys().collect();
     assert_eq!(wrong, ["MAC address"]);
@@ -164,11 +166,11 @@ fn frames_that_went_another_way_are_found_wrong() {
 fn a_pace_is_kept_without_ebpf() {
     testkit::require_root!();
     let mut resolved = experiment(&[AddressFamily::Inet], rulesets(&[("a", "")]), &["a"]);
-    resolved.traffic.load = Load::Paced { pps: 20_000 };
-    resolved.traffic.burst_frames = 10;
+    resolved.traffics[0].load = Load::Paced { pps: 20_000 };
+    resolved.traffics[0].burst_frames = 10;
     let start = Instant::now();
     let outcome = measure_with(Tester::Sendmmsg, &resolved, &mut |_| {}).unwrap();
-    let conservation = &outcome.block.conservation[&AddressFamily::Inet];
+    let conservation = &outcome.block.conservation[&Stratum::INET];
     assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
     // Never ahead of its time, but for the burst that it begins with.
     let most = start.elapsed().as_millis() * 20 + 10;

@@ -161,7 +161,7 @@ fn a_lab_and_an_experiment_are_read_as_they_were_meant() {
         let found = &folder.found;
         assert!(found.join("etc/rc.conf").is_file(), "{}", found.display());
     }
-    let traffic = &resolved.traffic;
+    let traffic = &resolved.traffics[0];
     assert_eq!((traffic.sources, traffic.destinations), (71, 70));
     assert_eq!(
         (traffic.source_ports.first, traffic.source_ports.last),
@@ -230,13 +230,16 @@ fn sets_of_pkt_gen_that_differ_in_their_family_alone_are_one_experiment() {
     let draft = folder.draft();
     let resolved = folder.load(&draft, 0);
     assert_eq!(draft.experiments.len(), 1);
-    assert_eq!(resolved.traffic.families.len(), 2);
+    assert_eq!(resolved.traffics[0].families.len(), 2);
     assert_eq!(
-        (resolved.traffic.sources, resolved.traffic.destinations),
+        (
+            resolved.traffics[0].sources,
+            resolved.traffics[0].destinations
+        ),
         (20, 100)
     );
-    assert_eq!(resolved.traffic.source_ports.first, 2000);
-    assert_eq!(resolved.traffic.frame_sizes[0].bytes, 64);
+    assert_eq!(resolved.traffics[0].source_ports.first, 2000);
+    assert_eq!(resolved.traffics[0].frame_sizes[0].bytes, 64);
 
     // Another size is another traffic, and so are more flows than there can be.
     folder.write("pktgen/large", "PKT_SIZE=1514\n");
@@ -259,7 +262,7 @@ fn sets_of_pkt_gen_that_differ_in_their_family_alone_are_one_experiment() {
     assert_eq!(names, ["T-inet4-inet6.toml", "T-large.toml"]);
     let fresh = Folder(tempfile::tempdir().unwrap());
     fresh.sets(&["off", "on"]);
-    assert_eq!(fresh.load(&draft, 1).traffic.frame_sizes[0].bytes, 1518);
+    assert_eq!(fresh.load(&draft, 1).traffics[0].frame_sizes[0].bytes, 1518);
     let said = notes(&draft).join("\n");
     assert!(
         said.contains("many: no experiment: 2561 sources x 70 destinations are 179270 flows"),

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use fwdlab_archive::{
     ArchiveError, Loaded, format_observation, format_observations, format_slices,
 };
-use fwdlab_model::{AddressFamily, TrafficFault, VariantName};
+use fwdlab_model::{Stratum, TrafficFault, VariantName};
 use fwdlab_stats::median;
 use fwdlab_sys::durable::FileError;
 
@@ -72,21 +72,21 @@ impl From<FileError> for ExportError {
 pub struct Export {
     /// Where the results go: `<platform>/<nic>/<topic>/results/<label>`.
     pub results: PathBuf,
-    /// What was measured, in the experiment's order, one family after the other.
+    /// What was measured, in the experiment's order, one stratum after the other.
     pub datasets: Vec<Dataset>,
     /// Every file by its path below the folder that is exported to.
     pub files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-/// What one variant forwarded in one address family.
+/// What one variant forwarded in one stratum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dataset {
     /// Its name in files: `<key>.pps`.
     pub key: String,
     /// The variant.
     pub variant: VariantName,
-    /// The address family.
-    pub family: AddressFamily,
+    /// The stratum.
+    pub stratum: Stratum,
     /// The observations in block order, in frames per second, as the file has them.
     pub observations_pps: Vec<f64>,
 }
@@ -122,24 +122,24 @@ impl Export {
         let results = topic.join("results").join(safe_component(&label));
         let mut files = BTreeMap::new();
 
-        let families = &resolved.traffic.families;
         let mut taken = BTreeSet::new();
         let mut datasets = Vec::new();
-        for &family in families {
-            let pktgen = names::pktgen_set(family);
+        let has_several = resolved.strata().nth(1).is_some();
+        for stratum in resolved.strata() {
+            let pktgen = names::pktgen_set(stratum);
             for variant in &resolved.variants {
                 let observations_pps: Vec<f64> = accepted
                     .iter()
                     .flat_map(|attempt| &attempt.trials)
-                    .filter(|trial| trial.variant == variant.name && trial.family == family)
+                    .filter(|trial| trial.variant == variant.name && trial.stratum == stratum)
                     .filter_map(|trial| format_observation(trial.observation_pps).parse().ok())
                     .collect();
                 if observations_pps.is_empty() {
                     continue;
                 }
                 let name = variant.name.as_str();
-                let (key, pktgen) = if families.len() > 1 {
-                    (format!("{name}.{pktgen}"), pktgen)
+                let (key, pktgen) = if has_several {
+                    (format!("{name}.{pktgen}"), pktgen.as_str())
                 } else {
                     (name.to_owned(), "")
                 };
@@ -155,7 +155,7 @@ impl Export {
                 let dataset = Dataset {
                     key,
                     variant: variant.name.clone(),
-                    family,
+                    stratum,
                     observations_pps,
                 };
                 let text = format_observations(dataset.observations_pps.iter().copied());
@@ -163,12 +163,12 @@ impl Export {
                 datasets.push(dataset);
             }
             let set = Path::new("pktgen.configs").join(safe_component(&resolved.name));
-            let config = pktgen::config(&resolved.traffic, family);
+            let config = pktgen::config(resolved.traffic(stratum), stratum.family);
             let config = config.map_err(|fault| ExportError::Traffic {
                 dir: run.dir.clone(),
                 fault,
             })?;
-            files.insert(set.join(pktgen), config);
+            files.insert(set.join(&pktgen), config);
         }
         files.insert(results.join("gnuplot.data"), gnuplot(&datasets));
         for attempt in accepted {

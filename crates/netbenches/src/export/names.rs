@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use fwdlab_archive::name::first_free;
-use fwdlab_model::{AddressFamily, LabKind};
+use fwdlab_model::{AddressFamily, LabKind, Stratum};
 
 /// What the longest part of a path may be, so that every file system can hold it.
 const LENGTH_MAX: usize = 100;
@@ -41,11 +41,15 @@ pub(super) const fn nic(kind: LabKind) -> &'static str {
     }
 }
 
-/// The archive's name for the traffic of a family.
-pub(super) const fn pktgen_set(family: AddressFamily) -> &'static str {
-    match family {
+/// The archive's name for the traffic of a stratum.
+pub(super) fn pktgen_set(stratum: Stratum) -> String {
+    let family = match stratum.family {
         AddressFamily::Inet => "inet4",
         AddressFamily::Inet6 => "inet6",
+    };
+    match stratum.traffic {
+        Some(traffic) => format!("{family}-{traffic}"),
+        None => family.to_owned(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use fwdlab_catalogue::{Over, RateRow, Series};
-use fwdlab_model::AddressFamily;
+use fwdlab_model::Stratum;
 
 use super::{calendar, names};
 use crate::format;
@@ -230,12 +230,9 @@ fn draw_panel(
     let lowest = rates()
         .map(|rate| rate.min_pps)
         .fold(f64::INFINITY, f64::min);
-    let protocol = match family {
-        "inet" => AddressFamily::Inet.protocol(),
-        "inet6" => AddressFamily::Inet6.protocol(),
-        _ => "Address family not known",
-    };
-    let panel = RatePanel::new(svg, protocol, top, lowest, highest);
+    let stratum: Result<Stratum, _> = family.parse();
+    let heading = stratum.map_or_else(|_| "Address family not known".to_owned(), Stratum::label);
+    let panel = RatePanel::new(svg, &heading, top, lowest, highest);
     panel.draw_axis(svg);
     let below = draw_marks(svg, axis, panel.bottom);
 

@@ -56,7 +56,7 @@ impl Entries<'_> {
             .iter()
             .filter(|trial| {
                 let of_row =
-                    (&trial.variant, trial.family) == (&row.variant, self.comparison.family);
+                    (&trial.variant, trial.stratum) == (&row.variant, self.comparison.stratum);
                 of_row && trial.counts && trial.forwarding_rate_pps > 0.0
             })
             .map(|trial| trial.forwarding_rate_pps.ln())

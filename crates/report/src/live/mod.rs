@@ -43,7 +43,7 @@ pub struct LiveView {
     command: Option<String>,
 }
 
-/// A comparison in an address family.
+/// A comparison in an stratum.
 #[derive(Clone, Debug)]
 struct Section {
     heading: Option<String>,
@@ -439,12 +439,12 @@ fn trials(report: &Report) -> (u64, u64) {
 
 /// Which trials are invalid and why, a line a variant and reason.
 fn invalid(report: &Report) -> Vec<String> {
-    let several = report.traffic.families.len() > 1;
+    let several = report.has_several_strata();
     let rows = report.invalid.iter().flat_map(|invalid| &invalid.rows);
     rows.flat_map(|row| {
         let mut label = report.label(&row.variant).to_owned();
         if several {
-            label += &format!(", {}", row.family.protocol());
+            label += &format!(", {}", row.stratum.label());
         }
         let of_row = row.reasons.iter();
         of_row.map(move |reason| format!("{label}: {reason}"))
@@ -461,7 +461,7 @@ pub fn block_outcome(trials: &[TrialRecord]) -> String {
     };
     let reasons: Vec<String> = trial.invalid.iter().map(ToString::to_string).collect();
     let reasons = one_line(&reasons.join("; "));
-    format!("invalid ({} {}: {reasons})", trial.variant, trial.family)
+    format!("invalid ({} {}: {reasons})", trial.variant, trial.stratum)
 }
 
 /// The widest of some texts, in columns.

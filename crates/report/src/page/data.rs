@@ -28,9 +28,12 @@ struct BlockSlices<'a> {
     attempt: u32,
     /// The names that `variant` counts from 0.
     variants: Vec<&'a str>,
-    families: Vec<&'static str>,
+    /// The labels that `stratum` counts from 0.
+    #[serde(rename = "families")]
+    strata: Vec<String>,
     variant: Vec<usize>,
-    family: Vec<usize>,
+    #[serde(rename = "family")]
+    stratum: Vec<usize>,
     round: Vec<u32>,
     /// From 0.
     position: Vec<u32>,
@@ -66,15 +69,15 @@ impl<'a> BlockSlices<'a> {
         let mut slices: Vec<&SliceRecord> = attempt.slices.iter().collect();
         slices.sort_by(|one, other| one.start_s.total_cmp(&other.start_s));
         let mut variants = Numbered::default();
-        let mut families = Numbered::default();
+        let mut strata = Numbered::default();
         let variant = slices
             .iter()
             .map(|slice| variants.number(slice.variant.as_str()));
         let variant = variant.collect();
-        let family = slices
+        let stratum = slices
             .iter()
-            .map(|slice| families.number(slice.family.protocol()));
-        let family = family.collect();
+            .map(|slice| strata.number(slice.stratum.label()));
+        let stratum = stratum.collect();
         // A millionth of a second is less than a slice's edge is known to.
         let milliseconds = |seconds: fn(&SliceRecord) -> f64| -> Vec<f64> {
             let rounded = slices
@@ -88,9 +91,9 @@ impl<'a> BlockSlices<'a> {
             block: attempt.record.block,
             attempt: attempt.record.attempt,
             variants: variants.items,
-            families: families.items,
+            strata: strata.items,
             variant,
-            family,
+            stratum,
             round: slices.iter().map(|slice| slice.round).collect(),
             position: slices.iter().map(|slice| slice.position).collect(),
             start_ms: milliseconds(|slice| slice.start_s),
@@ -208,9 +211,9 @@ struct Numbered<T> {
     numbers: BTreeMap<T, usize>,
 }
 
-impl<T: Copy + Ord> Numbered<T> {
+impl<T: Clone + Ord> Numbered<T> {
     fn number(&mut self, item: T) -> usize {
-        *self.numbers.entry(item).or_insert_with(|| {
+        *self.numbers.entry(item.clone()).or_insert_with(|| {
             self.items.push(item);
             self.items.len() - 1
         })

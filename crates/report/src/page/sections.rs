@@ -158,7 +158,7 @@ pub(super) fn trials(report: &Report) -> Markup {
                     @for (index, row) in invalid.rows.iter().enumerate().filter(|(_, row)| row.invalid > 0) {
                         tr data-record={ "/invalid/rows/" (index) } {
                             th scope="row" { (report.label(&row.variant)) }
-                            td { (row.family.protocol()) }
+                            td { (row.stratum.label()) }
                             td.number {
                                 (figure(&format!("/invalid/rows/{index}/invalid"), &row.invalid.to_string()))
                                 " of "
@@ -189,7 +189,7 @@ pub(super) fn dut_cpus(report: &Report) -> Markup {
                 @let at = format!("/dut_cpus/{index}/cpus/{number}");
                 tr data-variant=(section.variant) data-record=(at) {
                     th scope="row" { (report.label(&section.variant)) }
-                    td { (section.family.protocol()) }
+                    td { (section.stratum.label()) }
                     td.number { (cpu.cpu) }
                     td.number { (percent(format!("{at}/busy_percent"), cpu.busy_percent)) }
                     td.number { (percent(format!("{at}/interrupts_percent"), cpu.interrupts_percent)) }
@@ -220,7 +220,7 @@ pub(super) fn why(report: &Report, graphs: &[FlameGraph]) -> Markup {
                 ul {
                     @for (index, found) in section.differences.iter().enumerate() {
                         li {
-                            strong { (report.label(&found.variant)) ", " (found.family.protocol()) } ": "
+                            strong { (report.label(&found.variant)) ", " (found.stratum.label()) } ": "
                             span data-record={ "/profiles/differences/" (index) "/sentence" } { (prose(&found.sentence)) }
                         }
                     }
@@ -240,7 +240,7 @@ pub(super) fn why(report: &Report, graphs: &[FlameGraph]) -> Markup {
                                 @for (index, graph) in graphs.iter().enumerate() {
                                     option value=(flame_id(index)) {
                                         (graph.title)
-                                        @if report.traffic.families.len() > 1 { ", " (graph.family.protocol()) }
+                                        @if report.has_several_strata() { ", " (graph.stratum.label()) }
                                     }
                                 }
                             }
@@ -278,7 +278,7 @@ fn functions(report: &Report, index: usize, found: &ProfileDifference) -> Markup
         "{} against {}, {}",
         report.label(&found.variant),
         report.label(&found.baseline),
-        found.family.protocol()
+        found.stratum.label()
     );
     let columns = [
         (TEXT, "function (ns/packet)"),
@@ -342,7 +342,7 @@ pub(super) fn environment(report: &Report) -> Markup {
         (
             "Traffic",
             "/traffic",
-            Some(sentences::flows(&report.traffic)),
+            Some(sentences::traffics(&report.traffics).join("; ")),
         ),
         ("Tester", "/lab/tester", Some(lab.tester.to_string())),
         (
@@ -513,11 +513,11 @@ fn conservation(report: &Report) -> Markup {
     let sum =
         |of: &BTreeMap<String, u64>| sentences::with_reasons(of.values().sum(), of, text::one_line);
     let rows = html! {
-        @for (family, frames) in &report.conservation {
-            @let at = format!("/conservation/{family}");
+        @for (stratum, frames) in &report.conservation {
+            @let at = format!("/conservation/{stratum}");
             @let count = |key: &str, frames: u64| figure(&format!("{at}/{key}"), &format::count(frames));
             tr data-record=(at) {
-                th scope="row" { (family.protocol()) }
+                th scope="row" { (stratum.label()) }
                 td.number { (count("offered_frames", frames.offered_frames)) }
                 td.number { (count("forwarded_frames", frames.forwarded_frames)) }
                 td.number data-record={ (at) "/drops" } { (sum(&frames.drops)) }
@@ -544,7 +544,7 @@ fn losses(report: &Report) -> Markup {
             @let at = format!("/losses/{index}");
             tr data-variant=(loss.variant) data-record=(at) {
                 th scope="row" { (report.label(&loss.variant)) }
-                td { (loss.family.protocol()) }
+                td { (loss.stratum.label()) }
                 td.number data-value=(loss.offered_frames) { (figure(&format!("{at}/offered_frames"), &format::count(loss.offered_frames))) }
                 td.number data-value=(loss.forwarded_frames) { (figure(&format!("{at}/forwarded_frames"), &format::count(loss.forwarded_frames))) }
                 td.number data-value=[loss.dropped_percent] { (figure_or_dash(&format!("{at}/dropped_percent"), loss.dropped_percent.map(format::part))) }

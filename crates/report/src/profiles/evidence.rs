@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fwdlab_archive::{Attempt, Loaded};
-use fwdlab_model::{AddressFamily, LabKind, LoadRegime, ProfileRecord, TrialRecord, VariantName};
+use fwdlab_model::{LabKind, LoadRegime, ProfileRecord, Stratum, TrialRecord, VariantName};
 use fwdlab_profile::{Folded, ProfilePair, Profiled};
 
 use super::{as_f64, number};
@@ -22,13 +22,13 @@ pub(super) struct Taken<'a> {
     log_rate_ratio: f64,
 }
 
-/// Which variant in which family.
-type Stratum = (VariantName, AddressFamily);
+/// Which variant in which stratum.
+type TakenOf = (VariantName, Stratum);
 
 /// The profiles of a run.
 pub(super) struct Profiles<'a> {
-    /// By variant and family, and block.
-    taken: BTreeMap<Stratum, BTreeMap<u32, Taken<'a>>>,
+    /// By variant and stratum, and block.
+    taken: BTreeMap<TakenOf, BTreeMap<u32, Taken<'a>>>,
     attempts: Vec<&'a Attempt>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Profiles<'a> {
             for trial in &attempt.trials {
                 if let Some(profile) = Taken::of(loaded, attempt, trial) {
                     let of_stratum = taken
-                        .entry((trial.variant.clone(), trial.family))
+                        .entry((trial.variant.clone(), trial.stratum))
                         .or_default();
                     of_stratum.insert(trial.block, profile);
                 }
@@ -72,18 +72,14 @@ impl<'a> Profiles<'a> {
     }
 
     /// The profiles of a variant by block.
-    pub(super) fn of(
-        &self,
-        variant: &VariantName,
-        family: AddressFamily,
-    ) -> &BTreeMap<u32, Taken<'a>> {
+    pub(super) fn of(&self, variant: &VariantName, stratum: Stratum) -> &BTreeMap<u32, Taken<'a>> {
         static NONE: BTreeMap<u32, Taken<'static>> = BTreeMap::new();
-        self.taken.get(&(variant.clone(), family)).unwrap_or(&NONE)
+        self.taken.get(&(variant.clone(), stratum)).unwrap_or(&NONE)
     }
 
     /// What a packet costs in a variant, mean over the blocks that have a profile.
-    pub(super) fn cost_ns(&self, variant: &VariantName, family: AddressFamily) -> f64 {
-        let taken = self.of(variant, family);
+    pub(super) fn cost_ns(&self, variant: &VariantName, stratum: Stratum) -> f64 {
+        let taken = self.of(variant, stratum);
         let sum: f64 = taken.values().map(|taken| taken.cost_ns).sum();
         sum / as_f64(taken.len() as u64)
     }
@@ -93,10 +89,10 @@ impl<'a> Profiles<'a> {
         &self,
         baseline: &VariantName,
         variant: &VariantName,
-        family: AddressFamily,
+        stratum: Stratum,
     ) -> Vec<ProfilePair<'_>> {
-        let others = self.of(variant, family);
-        self.of(baseline, family)
+        let others = self.of(variant, stratum);
+        self.of(baseline, stratum)
             .iter()
             .filter_map(|(block, baseline)| {
                 Some(ProfilePair {
@@ -126,7 +122,7 @@ impl<'a> Profiles<'a> {
             .map(|(trial, record)| RejectedProfile {
                 block: trial.block,
                 variant: trial.variant.clone(),
-                family: trial.family,
+                stratum: trial.stratum,
                 attempts: record.attempts,
                 reasons: record.faults.iter().map(ToString::to_string).collect(),
                 faults: record.faults.clone(),

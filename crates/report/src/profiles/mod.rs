@@ -7,7 +7,7 @@ mod sentences;
 use std::collections::BTreeMap;
 
 use fwdlab_archive::Loaded;
-use fwdlab_model::{AddressFamily, VariantName};
+use fwdlab_model::{Stratum, VariantName};
 use fwdlab_profile::compare_profiles;
 use fwdlab_stats::{StudentSample, as_f64, percent};
 
@@ -32,8 +32,8 @@ const NAMED_MAX: usize = 3;
 /// The profiles of a run and their comparisons, read and made once for all that is said and drawn of them.
 pub(crate) struct ProfileEvidence<'a> {
     profiles: Profiles<'a>,
-    /// By baseline, variant and family; without those that cannot be compared.
-    comparisons: BTreeMap<(VariantName, VariantName, AddressFamily), fwdlab_profile::Comparison>,
+    /// By baseline, variant and stratum; without those that cannot be compared.
+    comparisons: BTreeMap<(VariantName, VariantName, Stratum), fwdlab_profile::Comparison>,
 }
 
 impl<'a> ProfileEvidence<'a> {
@@ -44,10 +44,10 @@ impl<'a> ProfileEvidence<'a> {
         let profiles = Profiles::read(loaded);
         let mut comparisons = BTreeMap::new();
         let confidence = resolved.design.confidence_percent / 100.0;
-        for (baseline, variant, family) in all_compared(loaded) {
-            let pairs = profiles.pairs(baseline, variant, family);
+        for (baseline, variant, stratum) in all_compared(loaded) {
+            let pairs = profiles.pairs(baseline, variant, stratum);
             if let Ok(compared) = compare_profiles(&pairs, confidence) {
-                comparisons.insert((baseline.clone(), variant.clone(), family), compared);
+                comparisons.insert((baseline.clone(), variant.clone(), stratum), compared);
             }
         }
         Some(Self {
@@ -60,9 +60,9 @@ impl<'a> ProfileEvidence<'a> {
         &self,
         baseline: &VariantName,
         variant: &VariantName,
-        family: AddressFamily,
+        stratum: Stratum,
     ) -> Option<&fwdlab_profile::Comparison> {
-        let key = (baseline.clone(), variant.clone(), family);
+        let key = (baseline.clone(), variant.clone(), stratum);
         self.comparisons.get(&key)
     }
 }
@@ -82,10 +82,10 @@ pub(crate) fn section(
     let all_compared = all_compared(loaded);
     let differences = all_compared
         .iter()
-        .filter_map(|(baseline, variant, family)| {
-            let compared = evidence.comparison(baseline, variant, *family)?;
+        .filter_map(|(baseline, variant, stratum)| {
+            let compared = evidence.comparison(baseline, variant, *stratum)?;
             Some(difference(
-                loaded, profiles, compared, baseline, variant, *family,
+                loaded, profiles, compared, baseline, variant, *stratum,
             ))
         });
     let mut section = ProfilesSection {
@@ -106,18 +106,18 @@ pub(crate) fn section(
     (Some(section), warnings)
 }
 
-/// Baselines and what is compared with them, the control behind the variants, in each address family.
-fn all_compared(loaded: &Loaded) -> Vec<(&VariantName, &VariantName, AddressFamily)> {
+/// Baselines and what is compared with them, the control behind the variants, in each stratum.
+fn all_compared(loaded: &Loaded) -> Vec<(&VariantName, &VariantName, Stratum)> {
     let resolved = &loaded.resolved;
     let mut all = Vec::new();
-    for &family in &resolved.traffic.families {
+    for stratum in resolved.strata() {
         for comparison in &resolved.comparisons {
             let baseline = &comparison.baseline;
             let variants = resolved.variants.iter();
             let controls = variants.filter(|of| of.control_of.as_ref() == Some(baseline));
             let controls = controls.map(|control| &control.name);
             let others = comparison.variants.iter().chain(controls);
-            all.extend(others.map(|variant| (baseline, variant, family)));
+            all.extend(others.map(|variant| (baseline, variant, stratum)));
         }
     }
     all
@@ -125,9 +125,9 @@ fn all_compared(loaded: &Loaded) -> Vec<(&VariantName, &VariantName, AddressFami
 
 fn variants(loaded: &Loaded, profiles: &Profiles<'_>) -> Vec<ProfileSection> {
     let mut sections = Vec::new();
-    for &family in &loaded.resolved.traffic.families {
+    for stratum in loaded.resolved.strata() {
         for variant in &loaded.resolved.variants {
-            let taken = profiles.of(&variant.name, family);
+            let taken = profiles.of(&variant.name, stratum);
             if taken.is_empty() {
                 continue;
             }
@@ -136,13 +136,13 @@ fn variants(loaded: &Loaded, profiles: &Profiles<'_>) -> Vec<ProfileSection> {
             let all = sum(|taken| taken.record.samples);
             sections.push(ProfileSection {
                 variant: variant.name.clone(),
-                family,
+                stratum,
                 blocks: number(taken.len()),
                 samples: sum(|taken| taken.stacks.samples()),
                 idle_percent: as_f64(idle) / as_f64(all.max(1)) * 100.0,
                 lost_samples: sum(|taken| taken.record.lost_samples),
-                cost_ns: profiles.cost_ns(&variant.name, family),
-                flame_graph: format!("flame-{}-{family}.svg", variant.name),
+                cost_ns: profiles.cost_ns(&variant.name, stratum),
+                flame_graph: format!("flame-{}-{stratum}.svg", variant.name),
             });
         }
     }
@@ -155,7 +155,7 @@ fn difference(
     compared: &fwdlab_profile::Comparison,
     baseline: &VariantName,
     variant: &VariantName,
-    family: AddressFamily,
+    stratum: Stratum,
 ) -> ProfileDifference {
     let mut frames: Vec<FrameSection> = compared.significant().map(frame_section).collect();
     // What differs by itself explains; what calls it only passes that on.
@@ -170,7 +170,7 @@ fn difference(
     let mut found = ProfileDifference {
         baseline: baseline.clone(),
         variant: variant.clone(),
-        family,
+        stratum,
         blocks: number(compared.blocks),
         blocks_needed: number(compared.blocks_needed),
         packet: compared.whole.into(),
@@ -179,7 +179,7 @@ fn difference(
         frames,
         frames_sampled: number(compared.frames.len()),
         reading: None,
-        flame_graph: format!("difference-{baseline}-{variant}-{family}.svg"),
+        flame_graph: format!("difference-{baseline}-{variant}-{stratum}.svg"),
     };
     let notable: Vec<FrameSection> = compared
         .notable()
@@ -235,7 +235,7 @@ fn warnings(section: &ProfilesSection, loaded: &Loaded) -> Vec<Warning> {
         let subject = format!(
             "{}, {}, block {}",
             label_of(&loaded.resolved, &rejected.variant),
-            rejected.family.protocol(),
+            rejected.stratum.label(),
             rejected.block
         );
         Warning::new(

@@ -1,6 +1,6 @@
 //! Flame graphs of every variant, and of every variant with its baseline.
 
-use fwdlab_model::{AddressFamily, VariantName};
+use fwdlab_model::{Stratum, VariantName};
 use fwdlab_profile::{Caption, CostUnit, FlameBoxes, Folded, Width, difference_boxes, flame_boxes};
 
 use super::evidence::Profiles;
@@ -14,7 +14,7 @@ use crate::text;
 pub(crate) struct FlameGraph {
     /// Its file's name.
     pub(crate) file: String,
-    pub(crate) family: AddressFamily,
+    pub(crate) stratum: Stratum,
     /// What it is of.
     pub(crate) title: String,
     /// What it rests on.
@@ -27,7 +27,7 @@ pub(crate) struct FlameGraph {
 impl FlameGraph {
     /// None where there is nothing to draw.
     pub(crate) fn svg(&self) -> Option<String> {
-        let title = format!("{}, {}", self.title, self.family.protocol());
+        let title = format!("{}, {}", self.title, self.stratum.label());
         let caption = Caption {
             title: &title,
             subtitle: Some(&self.subtitle),
@@ -58,7 +58,7 @@ fn of_variant(
     profiles: &Profiles<'_>,
 ) -> FlameGraph {
     let mut together = Folded::new();
-    for taken in profiles.of(&variant.variant, variant.family).values() {
+    for taken in profiles.of(&variant.variant, variant.stratum).values() {
         for stack in taken.stacks.stacks() {
             together.push(stack.frames(), stack.samples);
         }
@@ -70,13 +70,13 @@ fn of_variant(
         section.event,
         sentences::of_blocks(variant.blocks, report.progress.measured_blocks),
     );
-    let cost = cost_ns(report, &variant.variant, variant.family);
+    let cost = cost_ns(report, &variant.variant, variant.stratum);
     let basis = sentences::basis(report, variant.blocks, &[cost]);
     let mut boxes = flame_boxes(&together.merged(), Width::NsPerPacket(variant.cost_ns));
     boxes.lines.push(basis.clone());
     FlameGraph {
         file: variant.flame_graph.clone(),
-        family: variant.family,
+        stratum: variant.stratum,
         title: text::one_line(report.label(&variant.variant)),
         subtitle,
         basis,
@@ -90,23 +90,23 @@ fn of_difference(
     evidence: &ProfileEvidence<'_>,
 ) -> Option<FlameGraph> {
     let (baseline, variant) = (&difference.baseline, &difference.variant);
-    let comparison = evidence.comparison(baseline, variant, difference.family)?;
+    let comparison = evidence.comparison(baseline, variant, difference.stratum)?;
     let pairs = evidence
         .profiles
-        .pairs(baseline, variant, difference.family);
+        .pairs(baseline, variant, difference.stratum);
     let subtitle = format!(
         "{} -> {} ns/packet in {}",
         format::short(difference.packet.baseline_ns, 1),
         format::short(difference.packet.variant_ns, 1),
         sentences::of_blocks(difference.blocks, report.progress.measured_blocks),
     );
-    let costs = [baseline, variant].map(|variant| cost_ns(report, variant, difference.family));
+    let costs = [baseline, variant].map(|variant| cost_ns(report, variant, difference.stratum));
     let basis = sentences::basis(report, difference.blocks, &costs);
     let mut boxes = difference_boxes(&pairs, comparison, CostUnit::NsPerPacket);
     boxes.lines.push(basis.clone());
     Some(FlameGraph {
         file: difference.flame_graph.clone(),
-        family: difference.family,
+        stratum: difference.stratum,
         title: format!(
             "{} against {}",
             text::one_line(report.label(variant)),
@@ -119,8 +119,8 @@ fn of_difference(
 }
 
 /// What a packet costs in a variant by the tables of the report, of its first comparison that has it.
-fn cost_ns(report: &Report, variant: &VariantName, family: AddressFamily) -> Option<f64> {
-    let comparisons = (report.comparisons.iter()).filter(|of| of.family == family);
+fn cost_ns(report: &Report, variant: &VariantName, stratum: Stratum) -> Option<f64> {
+    let comparisons = (report.comparisons.iter()).filter(|of| of.stratum == stratum);
     comparisons
         .flat_map(|of| {
             let control = of.control.iter().map(|control| &control.row);

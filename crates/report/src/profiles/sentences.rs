@@ -204,7 +204,7 @@ pub(super) fn basis(report: &Report, blocks: u32, cost_ns: &[Option<f64>]) -> St
     } else {
         of_blocks(blocks, measured)
     };
-    let time = match report.traffic.load.regime() {
+    let time = match report.regime() {
         LoadRegime::SelfClocked => "",
         LoadRegime::Paced | LoadRegime::Overload => {
             ", of the time between packets instead of CPU time"

@@ -35,7 +35,7 @@ pub(crate) fn profiled(mut loaded: Loaded, folded: impl Fn(&str, u32) -> String)
             }));
             attempt.profiles.push(ProfileStacks {
                 variant: trial.variant.clone(),
-                family: trial.family,
+                stratum: trial.stratum,
                 folded,
             });
         }

@@ -7,9 +7,9 @@ use fwdlab_archive::{Attempt, Loaded};
 use fwdlab_model::record::fates;
 use fwdlab_model::{
     AccountSource, AddressFamily, Binding, BlockRecord, Comparison, Conservation, Design,
-    DutReading, Environment, Factor, FamilyOrder, InvalidReason, Lab, Level, Placement, Plan,
-    PlannedBlock, PlannedSlice, RateBasis, Record, Resolved, SCHEMA_VERSION, SessionRecord,
-    SliceRecord, Tester, TesterReading, Traffic, TrialRecord, Variant, VariantName, Verification,
+    DutReading, Environment, Factor, InvalidReason, Lab, Level, Placement, Plan, PlannedBlock,
+    PlannedSlice, RateBasis, Record, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord, Stratum,
+    StratumOrder, Tester, TesterReading, Traffic, TrialRecord, Variant, VariantName, Verification,
 };
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -19,7 +19,7 @@ use rand_pcg::Pcg64;
 pub(crate) struct Synthetic {
     /// Label and true effect of each variant, in percent; the first is the baseline.
     pub(crate) variants: Vec<(String, f64)>,
-    pub(crate) families: Vec<AddressFamily>,
+    pub(crate) strata: Vec<Stratum>,
     /// Whether the baseline is entered twice.
     pub(crate) control: bool,
     pub(crate) planned_blocks: u32,
@@ -48,7 +48,7 @@ impl Default for Synthetic {
             ]
             .map(|(label, effect)| (label.to_owned(), effect))
             .to_vec(),
-            families: vec![AddressFamily::Inet],
+            strata: vec![Stratum::INET],
             control: true,
             planned_blocks: 8,
             measured_blocks: 8,
@@ -133,6 +133,22 @@ impl Synthetic {
             .collect()
     }
 
+    /// One for each name that its strata have.
+    fn traffics(&self) -> Vec<Traffic> {
+        let mut traffics: Vec<Traffic> = Vec::new();
+        for stratum in &self.strata {
+            match traffics.iter_mut().find(|of| of.name == stratum.traffic) {
+                Some(traffic) => traffic.families.push(stratum.family),
+                None => traffics.push(Traffic {
+                    name: stratum.traffic,
+                    families: vec![stratum.family],
+                    ..Traffic::default()
+                }),
+            }
+        }
+        traffics
+    }
+
     fn resolved(&self) -> Resolved {
         let names = self.names();
         let level = |index: usize| Level::Text(format!("level-{index}"));
@@ -177,10 +193,7 @@ impl Synthetic {
                 })
                 .collect(),
             variants,
-            traffic: Traffic {
-                families: self.families.clone(),
-                ..Traffic::default()
-            },
+            traffics: self.traffics(),
             design: Design {
                 blocks: self.planned_blocks,
                 rounds: self.rounds,
@@ -216,13 +229,13 @@ impl Synthetic {
                 .into_iter()
                 .map(order)
                 .collect();
-            let families = self.families.iter().map(|&family| FamilyOrder {
-                family,
+            let strata = self.strata.iter().map(|&stratum| StratumOrder {
+                stratum,
                 rounds: rounds.clone(),
             });
             PlannedBlock {
                 number,
-                families: families.collect(),
+                strata: strata.collect(),
             }
         };
         Plan {
@@ -252,8 +265,8 @@ impl Synthetic {
         let session = (block - 1) / per_session + 1;
         let mut slices = Vec::new();
         let mut conservation = BTreeMap::new();
-        for &family in &self.families {
-            let baseline_pps = match family {
+        for &stratum in &self.strata {
+            let baseline_pps = match stratum.family {
                 AddressFamily::Inet => 2_410_000.0,
                 AddressFamily::Inet6 => 2_050_000.0,
             } * random.normal_percent(3.0);
@@ -281,7 +294,7 @@ impl Synthetic {
                         undisturbed_frames: frames,
                         calibration_ns: 700,
                         switch_s: 0.004,
-                        ..SliceRecord::at(family, round, position, variant.name.clone())
+                        ..SliceRecord::at(stratum, round, position, variant.name.clone())
                     });
                 }
                 rates.sort_by(f64::total_cmp);
@@ -301,7 +314,7 @@ impl Synthetic {
                     attempt,
                     order: places[0][index],
                     variant: variant.name.clone(),
-                    family,
+                    stratum,
                     start: minute(block),
                     measured_s: 0.1 * f64::from(self.rounds),
                     tester: TesterReading {
@@ -338,7 +351,7 @@ impl Synthetic {
                     flows_seen: 2000,
                 },
             };
-            conservation.insert(family, frames);
+            conservation.insert(stratum, frames);
         }
         let record = BlockRecord {
             schema: SCHEMA_VERSION,
@@ -354,17 +367,17 @@ impl Synthetic {
             cpu_speeds: Vec::new(),
             conservation,
             generator_cost_ns: self
-                .families
+                .strata
                 .iter()
-                .map(|&family| (family, 48.2 + f64::from(block) * 0.1))
+                .map(|&stratum| (stratum, 48.2 + f64::from(block) * 0.1))
                 .collect(),
             undisturbed_loop_ns: 690.0,
             differing_facts: BTreeMap::new(),
             tester: None,
             rate_basis: self
-                .families
+                .strata
                 .iter()
-                .map(|&family| (family, RateBasis::Undisturbed))
+                .map(|&stratum| (stratum, RateBasis::Undisturbed))
                 .collect(),
         };
         (record, trials, slices)

@@ -186,11 +186,11 @@ impl PktGenTester {
         probe_frames: Option<u64>,
     ) -> Result<(), LabError> {
         let generator = &mut self.generators[number];
-        let traffic = &to.resolved.traffic;
-        let flows = frames(to.family, traffic)?.flows();
+        let traffic = to.traffic();
+        let flows = frames(to.stratum.family, traffic)?.flows();
         let command = sending(&Sending {
             interface: &generator.port.interface,
-            family: to.family,
+            family: to.stratum.family,
             traffic,
             flows: &flows,
             source: &generator.mac,
@@ -216,7 +216,7 @@ impl PktGenTester {
     /// Sends a frame of every flow from each port in turn.
     fn send_probe(&mut self, to: Crossing<'_>) -> Result<Sent, LabError> {
         const WHAT: &str = "sending probe frames";
-        let frames = u64::from(to.resolved.traffic.flows());
+        let frames = u64::from(to.traffic().flows());
         let length = Duration::from_secs(frames / PROBE_PPS + 1);
         let mut all = Sent::default();
         for number in 0..self.generators.len() {
@@ -368,7 +368,7 @@ impl HostTester for PktGenTester {
         sink.take_what_is_there();
         let received = sink.curve.total();
         let ports = self.generators.len();
-        let burst_frames = to.resolved.traffic.burst_frames;
+        let burst_frames = to.traffic().burst_frames;
         for number in 0..ports {
             let pace = part_of(pps, number, ports).map(|pps| (pps, burst_frames));
             self.send_from(number, to, pace, None)?;

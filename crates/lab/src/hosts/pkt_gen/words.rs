@@ -79,9 +79,8 @@ pub(super) fn sending(of: &Sending<'_>) -> Vec<String> {
 
 /// Bytes of the largest packets that are sent, as pkt-gen counts them: with the header of Ethernet, without the FCS.
 pub(super) fn packet_bytes_max(resolved: &Resolved) -> u16 {
-    let traffic = &resolved.traffic;
-    let families = traffic.families.iter();
-    let bytes = families.map(|family| packet_bytes(*family, traffic));
+    let strata = resolved.strata();
+    let bytes = strata.map(|stratum| packet_bytes(stratum.family, resolved.traffic(stratum)));
     bytes.max().unwrap_or(0)
 }
 
@@ -110,8 +109,9 @@ fn range(addresses: AddressRange, ports: PortRange) -> String {
 
 /// Why pkt-gen cannot be the tester of an experiment, and what to do.
 pub(super) fn refusal(resolved: &Resolved) -> Option<String> {
-    let (traffic, design) = (&resolved.traffic, &resolved.design);
-    if traffic.frame_sizes.len() > 1 {
+    let design = &resolved.design;
+    let mut traffics = resolved.traffics.iter();
+    if traffics.any(|traffic| traffic.frame_sizes.len() > 1) {
         return Some(
             "pkt-gen sends frames of one size; write one number as `frame_size` into [traffic], or have another \
              tester send them (`uses = \"fwdlab\"` in [tester])"
