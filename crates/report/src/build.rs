@@ -26,6 +26,7 @@ use crate::report::{
 };
 use crate::text;
 use crate::totals::{FlowsSection, conservation_totals, load_ratios};
+use crate::traffic_effects;
 
 /// Under which readers see the frames that the tester's own port did not transmit.
 const NOT_TRANSMITTED: &str = "not transmitted by the tester";
@@ -93,6 +94,14 @@ impl Report {
                 warnings.extend(found);
             }
         }
+        let (traffic_effects, found) =
+            traffic_effects::sections(resolved, &comparisons).map_err(|source| {
+                ReportError::Statistics {
+                    comparison: "effects by traffic".to_owned(),
+                    source,
+                }
+            })?;
+        warnings.extend(found);
         warnings.extend(of_these);
         let warnings = merged(warnings);
         let conservation = conservation(loaded);
@@ -112,6 +121,7 @@ impl Report {
             variants: resolved.variants.iter().map(variant_section).collect(),
             differing_facts: differing_facts(&loaded.records),
             comparisons,
+            traffic_effects,
             slices,
             trials: trial_sections(loaded),
             losses: losses(loaded),

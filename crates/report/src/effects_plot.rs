@@ -7,6 +7,7 @@ use crate::format;
 use crate::report::{ComparisonSection, Report, Row, VerdictSection};
 use crate::sentences;
 use crate::svg::{Anchor, Fill, MARGIN, Mark, Svg, WIDTH, wrap};
+use crate::traffic_effects::{self, TrafficSection};
 use crate::trials_plot::marks;
 use crate::variant_rows::{PLOT_LEFT, draw_divider, draw_key, draw_label, shortened_labels};
 
@@ -66,6 +67,40 @@ pub fn effects_svg(report: &Report, comparison: &ComparisonSection) -> String {
         against: comparison
             .baseline()
             .map(|baseline| baseline_words(report.label(&baseline.variant), baseline)),
+        threshold_percent: report.design.threshold_percent,
+        rows: rows.collect(),
+        basis: Basis::Blocks,
+    };
+    plot.draw()
+}
+
+/// The plot of the effects of one comparison under each traffic; [`TrafficSection::plot`] is its file's name.
+#[must_use]
+pub fn traffic_svg(report: &Report, section: &TrafficSection) -> String {
+    let marks = marks(report);
+    let compared: Vec<_> = traffic_effects::compared(report, section).collect();
+    let labels: Vec<String> = compared
+        .iter()
+        .map(|(row, traffic)| format!("{}, {traffic}", report.label(&row.variant)))
+        .collect();
+    let rows = compared
+        .iter()
+        .zip(&labels)
+        .map(|((row, _), label)| PlotRow {
+            row,
+            label,
+            is_control: false,
+            is_unavailable: false,
+            mark: judged(
+                row,
+                marks.get(&row.variant).copied().unwrap_or(Mark::Control),
+            ),
+        });
+    let first = section.comparisons.first();
+    let baseline = first.and_then(|&index| report.comparisons.get(index)?.baseline());
+    let plot = Plot {
+        heading: sentences::traffic_heading(section),
+        against: baseline.map(|baseline| report.label(&baseline.variant).to_owned()),
         threshold_percent: report.design.threshold_percent,
         rows: rows.collect(),
         basis: Basis::Blocks,

@@ -47,6 +47,7 @@ mod svg;
 mod terminal;
 mod text;
 mod totals;
+mod traffic_effects;
 mod trials_plot;
 mod variant_rows;
 
@@ -77,3 +78,4 @@ pub use sessions::{RerunsSection, Session, SessionSection, SessionVariant, compa
 pub use summary::SUMMARY_SCHEMA_VERSION;
 pub use text::{inert, one_line};
 pub use totals::{ConservationTotals, FlowsSection};
+pub use traffic_effects::{TrafficChange, TrafficSection};

@@ -17,6 +17,7 @@ use crate::report::{
 use crate::sentences;
 use crate::text;
 use crate::totals::ConservationTotals;
+use crate::traffic_effects;
 
 /// `README.md`; `plots` is the folder of the plots as seen from it: `""` or `"derived/"`.
 #[must_use]
@@ -30,6 +31,7 @@ pub fn readme(report: &Report, plots: &str) -> String {
     page.lab();
     page.testing();
     page.results();
+    page.traffic_effects();
     page.losses();
     page.dut_events();
     page.dut_cpus();
@@ -300,6 +302,54 @@ impl Page<'_> {
         }
         if report.comparisons.is_empty() {
             self.paragraph("Nothing was compared.");
+        }
+    }
+
+    /// The effects under each traffic beside each other, and how they change with it.
+    fn traffic_effects(&mut self) {
+        let report = self.report;
+        for (number, section) in report.traffic_effects.iter().enumerate() {
+            let heading = sentences::traffic_heading(section);
+            self.paragraph(&format!("## {}", text::markdown(&heading)));
+            let header = iter::once("variant".to_owned())
+                .chain(section.traffics.iter().map(ToString::to_string))
+                .collect::<Vec<_>>()
+                .join(" | ");
+            let rows = traffic_effects::variants(report, section).map(|variant| {
+                let effects = traffic_effects::rows(report, section, variant).map(|(row, _)| {
+                    let said = row.effect.as_ref().zip(row.verdict.as_ref());
+                    said.map_or_else(String::new, |(effect, verdict)| {
+                        format!("{}, {}", format::effect(effect), verdict.said())
+                    })
+                });
+                let label = text::markdown(report.label(variant));
+                iter::once(label).chain(effects).collect()
+            });
+            self.table(&header, rows);
+            let pointers = section.comparisons.iter();
+            let pointers = pointers.map(|index| format!("/comparisons/{index}/rows"));
+            self.source(&pointers.collect::<Vec<_>>());
+            let plots = self.plots;
+            let alternative = text::markdown(&heading);
+            self.paragraph(&format!("![{alternative}]({plots}{})", section.plot));
+            if section.changes.is_empty() {
+                continue;
+            }
+            let rows = section.changes.iter().map(|change| {
+                vec![
+                    text::markdown(report.label(&change.variant)),
+                    change.traffic.to_string(),
+                    format::effect(&change.effect),
+                    change.verdict.said(),
+                    format::p(change.effect.p).replace('<', "\\<"),
+                ]
+            });
+            self.table("variant | traffic | change | verdict | p", rows);
+            self.paragraph(&sentences::traffic_reading(section));
+            self.source(&[
+                format!("/traffic_effects/{number}/changes"),
+                format!("/traffic_effects/{number}/traffics"),
+            ]);
         }
     }
 

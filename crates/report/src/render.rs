@@ -15,7 +15,7 @@ use crate::summary::Summary;
 pub use crate::catalogue::{SERIES_MAX, listing, passed_over, rates, selected, series, series_svg};
 pub use crate::comment::{comment, compared_comment};
 pub use crate::distributions_plot::distributions_svg;
-pub use crate::effects_plot::effects_svg;
+pub use crate::effects_plot::{effects_svg, traffic_svg};
 pub use crate::findings::{
     explanation, github as findings_github, json as findings_json, sarif as findings_sarif,
     terminal as findings,
@@ -72,6 +72,9 @@ fn files(
     ]);
     for comparison in &report.comparisons {
         files.insert(comparison.plot.clone(), effects_svg(report, comparison));
+    }
+    for section in &report.traffic_effects {
+        files.insert(section.plot.clone(), traffic_svg(report, section));
     }
     let flame_graphs = flame_graphs(report, evidence);
     let pictures = flame_graphs.iter();

@@ -16,6 +16,7 @@ use crate::offered_load::OfferedLoadRow;
 use crate::outcomes::Outcomes;
 use crate::profile_sections::{ProfileDifference, ProfilesSection};
 use crate::totals::{ConservationTotals, FlowsSection};
+use crate::traffic_effects::TrafficSection;
 
 /// Version of `report.json`.
 pub const REPORT_SCHEMA_VERSION: u32 = 1;
@@ -66,6 +67,10 @@ pub struct Report {
     pub differing_facts: BTreeMap<String, BTreeMap<VariantName, String>>,
     /// What came out, one entry a comparison and stratum.
     pub comparisons: Vec<ComparisonSection>,
+    /// Whether effects change with the traffic, one entry a comparison and address family; empty where there is one
+    /// traffic.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traffic_effects: Vec<TrafficSection>,
     /// What the slices of the blocks that stand show beside their rates; none where there are no slices.
     #[serde(with = "stratum::keys")]
     pub slices: BTreeMap<Stratum, SlicesSection>,

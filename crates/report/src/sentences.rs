@@ -15,6 +15,7 @@ use crate::report::{
 };
 use crate::sessions::RerunsSection;
 use crate::text;
+use crate::traffic_effects::TrafficSection;
 
 /// `8 blocks`, or `3 of 8 blocks` while the run goes on.
 pub(crate) fn blocks(report: &Report) -> String {
@@ -197,6 +198,29 @@ pub(crate) fn factorial_reading(factorial: &FactorialSection) -> String {
          where one is shown, a main effect is only an average.{}{}",
         corrected(&factorial.main_effects, "main effects"),
         corrected(&factorial.interactions, "interactions"),
+    )
+}
+
+/// What tells a section on effects by traffic from the report's others.
+pub(crate) fn traffic_heading(section: &TrafficSection) -> String {
+    let protocol = section.family.protocol();
+    match &section.title {
+        Some(title) => format!("{title}: {protocol} by traffic"),
+        None => format!("{protocol} by traffic"),
+    }
+}
+
+/// How changes with the traffic are to be read.
+pub(crate) fn traffic_reading(section: &TrafficSection) -> String {
+    let first = section.traffics.first();
+    let first = first.map_or(String::new(), ToString::to_string);
+    let corrected = match section.changes.len() {
+        0 | 1 => String::new(),
+        number => format!(" The words of the {number} changes are corrected together."),
+    };
+    format!(
+        "A change is the ratio of the variant's rate to the baseline's under that traffic, against the same ratio under \
+         {first}, block by block: what the traffic itself costs is the same for both and falls out.{corrected}"
     )
 }
 

@@ -21,6 +21,7 @@ use crate::report::{
 };
 use crate::sentences;
 use crate::text::{columns, hanging, in_columns, in_sentences, one_line};
+use crate::traffic_effects::TrafficSection;
 
 /// Narrower than this nothing can be laid out; text then sticks out.
 const WIDTH_MIN: usize = 20;
@@ -41,6 +42,14 @@ pub fn terminal(report: &Report, readme: Option<&Path>, width: usize, colour: bo
     for comparison in &report.comparisons {
         screen.line("");
         screen.comparison(&Shown::of_report(report, comparison));
+    }
+    for section in report
+        .traffic_effects
+        .iter()
+        .filter(|of| !of.changes.is_empty())
+    {
+        screen.line("");
+        screen.traffic_changes(report, section);
     }
     if let Some(unused) = report.no_profile_used() {
         screen.line("");
@@ -425,6 +434,22 @@ impl Screen {
             for row in rows {
                 self.finding(&row.label, &row.verdict);
             }
+        }
+    }
+
+    /// How effects change with the traffic.
+    fn traffic_changes(&mut self, report: &Report, section: &TrafficSection) {
+        let heading = sentences::traffic_heading(section);
+        self.wrapped("", &heading, Style::Bold);
+        let first = section.traffics.first().map(ToString::to_string);
+        let what = format!(
+            "Change of each effect against its effect under {}",
+            first.unwrap_or_default()
+        );
+        self.wrapped("", &what, Style::Plain);
+        for change in &section.changes {
+            let label = format!("{}, {}", report.label(&change.variant), change.traffic);
+            self.finding(&label, &change.verdict);
         }
     }
 

@@ -61,6 +61,57 @@ fn a_finished_run() {
     insta::assert_snapshot!("terminal", terminal);
 }
 
+/// Each traffic is judged by itself, and whether an effect changes with the traffic is a question of its own.
+#[test]
+fn effects_by_traffic_stand_beside_each_other_and_their_changes_are_judged() {
+    let loaded = synthetic::by_traffic().loaded();
+    let report = Report::build(&loaded).unwrap();
+    assert_read_back(&report);
+    let strata: Vec<String> = { &report.comparisons }
+        .iter()
+        .map(|comparison| comparison.stratum.to_string())
+        .collect();
+    assert_eq!(strata, ["inet-few", "inet6-few", "inet-many", "inet6-many"]);
+    assert_eq!(report.traffic_effects.len(), 2);
+    let changes = |family: usize| {
+        let changes = report.traffic_effects[family].changes.iter();
+        changes
+            .map(|change| {
+                assert_eq!(change.traffic.as_str(), "many");
+                assert_eq!(change.effect.blocks.len(), 8);
+                (change.variant.as_str(), change.verdict.shows_difference)
+            })
+            .collect::<Vec<_>>()
+    };
+    let [rules, conntrack, xdp] = [
+        "nftables-10-stateless-rules",
+        "nftables-conntrack",
+        "xdp-fib-forwarding",
+    ];
+    assert_eq!(
+        changes(0),
+        [(rules, false), (conntrack, false), (xdp, true)]
+    );
+    assert_eq!(
+        changes(1),
+        [(rules, false), (conntrack, false), (xdp, false)]
+    );
+    let change = report.traffic_effects[0].changes[2].effect.estimate_percent;
+    assert!((change + 20.0).abs() < 2.0, "{change}");
+
+    let readme = render::readme(&report, "derived/");
+    let from = readme.find("## IPv4 by traffic").unwrap();
+    let until = readme[from..]
+        .find("## Every trial")
+        .map_or(readme.len(), |at| from + at);
+    insta::assert_snapshot!("by_traffic", &readme[from..until]);
+    let terminal = render::terminal(&report, None, 80, false);
+    assert!(terminal.contains("IPv4 by traffic"), "{terminal}");
+    let files = render::derived_files(&report, &loaded).unwrap();
+    insta::assert_snapshot!("by_traffic.svg", files["traffic-1-inet.svg"]);
+    assert!(files["report.html"].contains("id=\"traffic\""));
+}
+
 #[test]
 fn a_run_that_is_not_finished_says_how_far_it_is() {
     let report = report_of(&Synthetic {

@@ -154,6 +154,7 @@ fn runs() -> Vec<(&'static str, Loaded)> {
             }
             .loaded(),
         ),
+        ("several traffics", synthetic::by_traffic().loaded()),
         (
             "unfinished",
             Synthetic {

@@ -4,10 +4,16 @@ export interface Report {
   comparisons: Comparison[];
   variants: { name: string; label: string; control_of: string | null }[];
   trials: Trial[];
-  traffic: { families: Family[] };
+  traffic: Traffic | Traffic[];
 }
 
-export type Family = "inet" | "inet6";
+type Family = "inet" | "inet6";
+
+/** What the tester sent; it has a name where there were several. */
+interface Traffic {
+  name?: string;
+  families: Family[];
+}
 
 export interface Comparison {
   rows: Row[];
@@ -26,6 +32,7 @@ export interface Trial {
   order: number;
   variant: string;
   family: Family;
+  traffic?: string;
   start: string;
   forwarding_rate_pps: number;
   offered_load_pps: number | null;
@@ -43,6 +50,7 @@ export interface BlockSlices {
   block: number;
   attempt: number;
   variants: string[];
+  /** Labels of strata, as `stratumOf` makes them. */
   families: string[];
   variant: number[];
   family: number[];
@@ -86,4 +94,15 @@ export function embedded<T>(id: string): T | null {
   return text ? (JSON.parse(text) as T) : null;
 }
 
-export const PROTOCOLS: Record<Family, string> = { inet: "IPv4", inet6: "IPv6" };
+const PROTOCOLS: Record<Family, string> = { inet: "IPv4", inet6: "IPv6" };
+
+/** What is measured and shown apart, as readers know it: the family, and the traffic where that has a name. */
+export function stratumOf(of: { family: Family; traffic?: string }): string {
+  return of.traffic === undefined ? PROTOCOLS[of.family] : `${PROTOCOLS[of.family]}, ${of.traffic}`;
+}
+
+/** All of these, in the experiment's order. */
+export function strataOf(report: Report): string[] {
+  const traffics = Array.isArray(report.traffic) ? report.traffic : [report.traffic];
+  return traffics.flatMap(({ name, families }) => families.map((family) => stratumOf({ family, traffic: name })));
+}

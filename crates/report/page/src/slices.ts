@@ -1,6 +1,6 @@
 // The slices of the block that was chosen: a plot of the block, a table of the trial.
 
-import { type BlockSlices, embedded, PROTOCOLS, type Report, type Trial } from "./data";
+import { type BlockSlices, embedded, type Report, stratumOf, type Trial } from "./data";
 import { byId, element } from "./element";
 import { count, rate, significant } from "./format";
 import { type Group, Panel } from "./panel";
@@ -13,7 +13,7 @@ export function showSlices(report: Report, trial: Trial, groups: Group[]): void 
   }
   const heading = `Slices of block ${trial.block}, session ${trial.session}${
     trial.attempt > 1 ? `, attempt ${trial.attempt}` : ""
-  }, ${PROTOCOLS[trial.family]}`;
+  }, ${stratumOf(trial)}`;
   const close = element("button", { type: "button" }, "Close");
   close.addEventListener("click", () => {
     root.hidden = true;
@@ -29,7 +29,7 @@ export function showSlices(report: Report, trial: Trial, groups: Group[]): void 
   }
   const places = slices.start_ms
     .map((_, index) => index)
-    .filter((index) => slices.families[slices.family[index] ?? 0] === PROTOCOLS[trial.family]);
+    .filter((index) => slices.families[slices.family[index] ?? 0] === stratumOf(trial));
   drawPlot(root, report, trial, slices, places, groups);
   const mine = places.filter((index) => slices.variants[slices.variant[index] ?? 0] === trial.variant);
   const label = report.variants.find((variant) => variant.name === trial.variant)?.label ?? trial.variant;

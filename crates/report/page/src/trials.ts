@@ -2,7 +2,7 @@
 
 import type uPlot from "uplot";
 
-import { type Family, PROTOCOLS, type Report, type Trial } from "./data";
+import { type Report, strataOf, stratumOf, type Trial } from "./data";
 import { byId, element } from "./element";
 import { count, rate, significant } from "./format";
 import { type Group, Panel, type Point } from "./panel";
@@ -15,7 +15,7 @@ interface Band {
   session: number;
   block: number;
   attempt: number;
-  /** How many trials it has of all families. */
+  /** How many trials it has of all strata. */
   trials: number;
 }
 
@@ -54,9 +54,9 @@ export function trialPlots(report: Report, tip: Tip): TrialPlots {
   const bands = bandsOf(report.trials);
   const placed = place(report, bands);
   const labels = new Map(report.variants.map((variant) => [variant.name, variant.label]));
-  const families = report.traffic.families.filter((family) => placed.some(({ trial }) => trial.family === family));
+  const strata = strataOf(report).filter((stratum) => placed.some(({ trial }) => stratumOf(trial) === stratum));
 
-  let family = families[0] as Family;
+  let chosen = strata[0];
   let shown: Placed[] = [];
   let panels: Panel[] = [];
   let active: number | null = null;
@@ -93,7 +93,7 @@ export function trialPlots(report: Report, tip: Tip): TrialPlots {
   const describe = (trial: Trial): string[] => {
     const lines = [
       labels.get(trial.variant) ?? trial.variant,
-      `${rate(trial.forwarding_rate_pps)}${families.length > 1 ? `, ${PROTOCOLS[trial.family]}` : ""}; block ${
+      `${rate(trial.forwarding_rate_pps)}${strata.length > 1 ? `, ${stratumOf(trial)}` : ""}; block ${
         trial.block
       }${trial.attempt > 1 ? ` (attempt ${trial.attempt})` : ""}, session ${trial.session}, ${trial.start}`,
     ];
@@ -170,7 +170,7 @@ export function trialPlots(report: Report, tip: Tip): TrialPlots {
   };
 
   const draw = (): void => {
-    shown = placed.filter(({ trial }) => trial.family === family);
+    shown = placed.filter(({ trial }) => stratumOf(trial) === chosen);
     root.replaceChildren();
     active = null;
     const trials = shown.map(({ trial }) => trial);
@@ -310,8 +310,8 @@ export function trialPlots(report: Report, tip: Tip): TrialPlots {
     event.preventDefault();
   });
 
-  tools.append(...familyChoice(families, (chosen) => {
-    family = chosen;
+  tools.append(...stratumChoice(strata, (stratum) => {
+    chosen = stratum;
     draw();
   }));
   tools.append(legend(report, placed, (variant, isOn) => {
@@ -415,17 +415,18 @@ function measures(trials: Trial[]): Measure[] {
   return all.filter((measure) => trials.some((trial) => measure.of(trial) !== null));
 }
 
-function familyChoice(families: Family[], choose: (family: Family) => void): HTMLElement[] {
-  if (families.length < 2) {
+function stratumChoice(strata: string[], choose: (stratum: string) => void): HTMLElement[] {
+  if (strata.length < 2) {
     return [];
   }
   const select = element(
     "select",
-    { id: "trials-family" },
-    ...families.map((family) => element("option", { value: family }, PROTOCOLS[family])),
+    { id: "trials-stratum" },
+    ...strata.map((stratum) => element("option", { value: stratum }, stratum)),
   );
-  select.addEventListener("change", () => choose(select.value as Family));
-  return [element("p", { class: "tools" }, element("label", { for: "trials-family" }, "Family"), select)];
+  select.addEventListener("change", () => choose(select.value));
+  const name = strata.some((stratum) => stratum.includes(",")) ? "Traffic" : "Family";
+  return [element("p", { class: "tools" }, element("label", { for: "trials-stratum" }, name), select)];
 }
 
 function legend(report: Report, placed: Placed[], toggle: (variant: string, isOn: boolean) => void): HTMLElement {

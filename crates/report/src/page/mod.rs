@@ -49,6 +49,7 @@ pub(crate) fn page(
                 main {
                     (sections::findings(report))
                     (effects::section(report))
+                    (sections::traffic_effects(report))
                     (sections::factorial(report))
                     (sections::trials(report))
                     (sections::dut_cpus(report))
@@ -91,6 +92,9 @@ fn header(report: &Report, has_flame_graphs: bool) -> Markup {
             nav aria-label="Sections" {
                 a href="#findings" { "Verdicts" }
                 a href="#effects" { "Effects" }
+                @if !report.traffic_effects.is_empty() {
+                    a href="#traffic" { "By traffic" }
+                }
                 @if report.comparisons.iter().any(|comparison| comparison.factorial.is_some()) {
                     a href="#factors" { "Factors" }
                 }

@@ -1,6 +1,7 @@
 //! The page's sections but that of the effects, in the order in which people ask.
 
 use std::collections::BTreeMap;
+use std::iter;
 
 use maud::{Markup, html};
 
@@ -17,6 +18,7 @@ use crate::readme;
 use crate::report::{ComparisonSection, Report, Warning};
 use crate::sentences;
 use crate::text;
+use crate::traffic_effects::{self, TrafficChange, TrafficSection};
 
 /// The verdict sentences.
 pub(super) fn findings(report: &Report) -> Markup {
@@ -76,6 +78,80 @@ fn verdicts(report: &Report, index: usize, comparison: &ComparisonSection) -> Ma
                 p.muted { "Why: " (figure("/profiles/unused", unused)) }
             }
         }
+    }
+}
+
+/// The effects under each traffic beside each other, and how they change with it.
+pub(super) fn traffic_effects(report: &Report) -> Markup {
+    html! {
+        @if !report.traffic_effects.is_empty() {
+            section id="traffic" aria-labelledby="traffic-heading" {
+                h2 id="traffic-heading" { "Effects by traffic" }
+                @for (number, of) in report.traffic_effects.iter().enumerate() {
+                    h3 { (sentences::traffic_heading(of)) }
+                    (effects_by_traffic(report, of))
+                    (changes_with_traffic(report, number, &of.changes))
+                    @if !of.changes.is_empty() {
+                        p.muted { (sentences::traffic_reading(of)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn effects_by_traffic(report: &Report, of: &TrafficSection) -> Markup {
+    let names: Vec<String> = of.traffics.iter().map(ToString::to_string).collect();
+    let columns: Vec<_> = iter::once((TEXT, "variant"))
+        .chain(names.iter().map(|name| (NUMBER, name.as_str())))
+        .collect();
+    let body = html! {
+        @for variant in traffic_effects::variants(report, of) {
+            tr {
+                th scope="row" { (report.label(variant)) }
+                @for (row, _) in traffic_effects::rows(report, of, variant) {
+                    @if let (Some(effect), Some(verdict)) = (&row.effect, &row.verdict) {
+                        td class={ "number " (Tone::of(verdict).class()) } data-value=(effect.estimate_percent) {
+                            (format::change(effect.estimate_percent, effect.interval)) ", " (verdict.said())
+                        }
+                    } @else {
+                        td {}
+                    }
+                }
+            }
+        }
+    };
+    table("Effects by traffic", &columns, body)
+}
+
+fn changes_with_traffic(report: &Report, number: usize, changes: &[TrafficChange]) -> Markup {
+    let columns = [
+        (TEXT, "variant"),
+        (TEXT, "traffic"),
+        (NUMBER, "change"),
+        (VERDICT, "verdict"),
+        (FIGURE, "interval"),
+        (NUMBER, "p"),
+    ];
+    let body = html! {
+        @for (index, change) in changes.iter().enumerate() {
+            @let at = format!("/traffic_effects/{number}/changes/{index}");
+            @let effect = &change.effect;
+            @let tone = Tone::of(&change.verdict).class();
+            tr data-record=(at) {
+                th scope="row" { (report.label(&change.variant)) }
+                td { (change.traffic) }
+                td class={ "number strong " (tone) } data-value=(effect.estimate_percent) {
+                    (figure(&format!("{at}/effect/estimate_percent"), &format::change(effect.estimate_percent, effect.interval)))
+                }
+                td class={ "verdict " (tone) } { (change.verdict.said()) }
+                td.number { (interval(&format!("{at}/effect"), effect)) }
+                td.number data-value=[effect.p] { (figure(&format!("{at}/effect/p"), &format::p(effect.p))) }
+            }
+        }
+    };
+    html! {
+        @if !changes.is_empty() { (table("Changes with the traffic", &columns, body)) }
     }
 }
 

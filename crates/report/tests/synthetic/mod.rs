@@ -20,6 +20,8 @@ pub(crate) struct Synthetic {
     /// Label and true effect of each variant, in percent; the first is the baseline.
     pub(crate) variants: Vec<(String, f64)>,
     pub(crate) strata: Vec<Stratum>,
+    /// By how many percent the rate of which variant is another in which strata, beside its effect.
+    pub(crate) in_strata: Vec<(Stratum, usize, f64)>,
     /// Whether the baseline is entered twice.
     pub(crate) control: bool,
     pub(crate) planned_blocks: u32,
@@ -49,6 +51,7 @@ impl Default for Synthetic {
             .map(|(label, effect)| (label.to_owned(), effect))
             .to_vec(),
             strata: vec![Stratum::INET],
+            in_strata: Vec::new(),
             control: true,
             planned_blocks: 8,
             measured_blocks: 8,
@@ -276,7 +279,10 @@ impl Synthetic {
             for (index, variant) in variants.iter().enumerate() {
                 let effect = self.variants.get(index).map_or(0.0, |(_, effect)| *effect);
                 let set_up = random.normal_percent(self.block_noise_percent);
-                let pps = baseline_pps * (1.0 + effect / 100.0) * set_up;
+                let there = self.in_strata.iter();
+                let mut there = there.filter(|(of, number, _)| (*of, *number) == (stratum, index));
+                let there = there.next().map_or(1.0, |(_, _, more)| 1.0 + more / 100.0);
+                let pps = baseline_pps * (1.0 + effect / 100.0) * there * set_up;
                 let mut rates = Vec::new();
                 let mut forwarded_frames = 0;
                 for round in 1..=self.rounds {
@@ -491,5 +497,17 @@ impl Random {
     fn normal_percent(&mut self, standard_deviation_percent: f64) -> f64 {
         let sum: f64 = (0..12).map(|_| self.uniform()).sum();
         ((sum - 6.0) * standard_deviation_percent / 100.0).exp()
+    }
+}
+
+/// Two traffics of both families; XDP gains less under the second one, over IPv4.
+#[allow(dead_code, reason = "not every test has several traffics")]
+pub(crate) fn by_traffic() -> Synthetic {
+    let strata =
+        ["inet-few", "inet6-few", "inet-many", "inet6-many"].map(|word| word.parse().unwrap());
+    Synthetic {
+        strata: strata.to_vec(),
+        in_strata: vec![(strata[2], 3, -20.0)],
+        ..Synthetic::default()
     }
 }
