@@ -544,7 +544,7 @@ fn a_lab_whose_values_no_lab_can_have_says_why() {
 fn every_lab_of_the_corpus_can_be_planned() {
     let archive = testkit::require_shared!("corpus/netbenches");
     let scratch = tempfile::tempdir().unwrap();
-    let mut labs = 0;
+    let (mut labs, mut unrouted) = (0, 0);
     for config in testkit::files_below(&archive) {
         let is_lab = config
             .file_name()
@@ -581,7 +581,13 @@ fn every_lab_of_the_corpus_can_be_planned() {
             .env("PATH", scratch.path())
             .output()
             .unwrap();
-        assert_eq!(plan.status.code(), Some(0), "{}", text(&plan));
+        // The sets of one send to addresses of the cables' own networks, which no run would forward.
+        let said = text(&plan);
+        if plan.status.code() == Some(3) && said.contains("the lab routes 198.19.0.0/16 except") {
+            unrouted += 1;
+            continue;
+        }
+        assert_eq!(plan.status.code(), Some(0), "{said}");
     }
-    assert_eq!(labs, 17);
+    assert_eq!((labs, unrouted), (17, 1));
 }

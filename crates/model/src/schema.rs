@@ -133,13 +133,17 @@ fn comparison() -> Value {
     }))
 }
 
+/// By its shape, so that an editor names what is wrong in the form that is there.
 fn traffics() -> Value {
     json!({
         "description": "What the tester sends: [traffic], or several [[traffic]] with names.",
-        "anyOf": [
-            traffic_table(),
-            { "type": "array", "items": traffic_table(), "minItems": 1, "maxItems": traffic::TRAFFICS_MAX },
-        ],
+        "if": { "type": "array" },
+        "then": {
+            "items": traffic_table(),
+            "minItems": 1,
+            "maxItems": traffic::TRAFFICS_MAX,
+        },
+        "else": traffic_table(),
     })
 }
 
@@ -522,45 +526,42 @@ mod tests {
             experiment::COMPARISON_KEYS,
             "/experiment/properties/comparison/items",
         ),
+        (traffic::TRAFFIC_KEYS, "/experiment/properties/traffic/else"),
         (
-            traffic::TRAFFIC_KEYS,
-            "/experiment/properties/traffic/anyOf/0",
+            traffic::RANGE_KEYS,
+            "/experiment/properties/traffic/else/properties/inet",
         ),
         (
             traffic::RANGE_KEYS,
-            "/experiment/properties/traffic/anyOf/0/properties/inet",
-        ),
-        (
-            traffic::RANGE_KEYS,
-            "/experiment/properties/traffic/anyOf/0/properties/inet6",
+            "/experiment/properties/traffic/else/properties/inet6",
         ),
         (
             traffic::FRAME_SIZE_KEYS,
-            "/experiment/properties/traffic/anyOf/0/properties/frame_size/anyOf/2/items",
+            "/experiment/properties/traffic/else/properties/frame_size/anyOf/2/items",
         ),
         (
             traffic::LOAD_KEYS,
-            "/experiment/properties/traffic/anyOf/0/properties/load/anyOf/1",
+            "/experiment/properties/traffic/else/properties/load/anyOf/1",
         ),
         (
             traffic::TRAFFIC_KEYS,
-            "/experiment/properties/traffic/anyOf/1/items",
+            "/experiment/properties/traffic/then/items",
         ),
         (
             traffic::RANGE_KEYS,
-            "/experiment/properties/traffic/anyOf/1/items/properties/inet",
+            "/experiment/properties/traffic/then/items/properties/inet",
         ),
         (
             traffic::RANGE_KEYS,
-            "/experiment/properties/traffic/anyOf/1/items/properties/inet6",
+            "/experiment/properties/traffic/then/items/properties/inet6",
         ),
         (
             traffic::FRAME_SIZE_KEYS,
-            "/experiment/properties/traffic/anyOf/1/items/properties/frame_size/anyOf/2/items",
+            "/experiment/properties/traffic/then/items/properties/frame_size/anyOf/2/items",
         ),
         (
             traffic::LOAD_KEYS,
-            "/experiment/properties/traffic/anyOf/1/items/properties/load/anyOf/1",
+            "/experiment/properties/traffic/then/items/properties/load/anyOf/1",
         ),
         (experiment::DESIGN_KEYS, "/experiment/properties/design"),
         (profile::PROFILE_KEYS, "/experiment/properties/profile"),

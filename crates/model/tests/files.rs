@@ -664,6 +664,69 @@ fn earlier_data_are_part_of_the_experiment() {
     assert!(unmeasured.resolved().references[0].strata.is_empty());
 }
 
+const SEVERAL: &str = "[[traffic]]\nname = \"few\"\nsources = 1\ndestinations = 1\n\
+    [[traffic]]\nname = \"imix\"\nframe_size = \"imix\"\nfamilies = [\"inet\", \"inet6\"]\n";
+
+#[test]
+fn each_family_of_each_traffic_is_a_stratum() {
+    let resolved = small(SEVERAL).resolved();
+    let strata: Vec<String> = resolved.strata().map(|of| of.to_string()).collect();
+    assert_eq!(strata, ["inet-few", "inet-imix", "inet6-imix"]);
+    let imix = "inet6-imix".parse().unwrap();
+    assert_eq!(resolved.traffic(imix).frame_sizes.len(), 3);
+    assert_eq!(resolved.traffics[0].flows(), 1);
+    // A list is read again as what it was; the only traffic without a name stays a table.
+    let written = serde_json::to_value(&resolved).unwrap();
+    assert_eq!(written["traffic"][1]["name"], "imix");
+    assert_eq!(
+        serde_json::from_value::<Resolved>(written).unwrap(),
+        resolved
+    );
+    let one = serde_json::to_value(small("").resolved()).unwrap();
+    assert!(one["traffic"].is_object());
+
+    let reference = |traffic: &str| {
+        let text = format!(
+            "{SEVERAL}[[reference]]\nlabel = \"last year\"\npps = {{ inet = \"a.pps\" }}\n{traffic}\n"
+        );
+        small(&text).with("experiments/a.pps", "1\n")
+    };
+    let of_imix = reference("traffic = \"imix\"").resolved();
+    let strata: Vec<String> = { &of_imix.references[0].strata }
+        .keys()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(strata, ["inet-imix"]);
+    for (traffic, said) in [
+        ("", "nothing says under which traffic this was measured"),
+        ("traffic = \"imx\"", "no [[traffic]] has the name \"imx\""),
+    ] {
+        let errors = reference(traffic).errors();
+        assert!(errors.contains(said), "{errors}");
+    }
+}
+
+#[test]
+fn traffics_that_cannot_be_measured_in_one_experiment_are_refused() {
+    let few = "[[traffic]]\nname = \"few\"\n";
+    assert_snapshot!(
+        small(&format!(
+            "{few}load = \"self-clocked\"\n[[traffic]]\nframe_size = 1518\n[[traffic]]\nname = \"few\"\n\
+             direction = \"both\"\n[[traffic]]\nname = \"Full load\"\nload = {{ pps = 100000 }}\n\
+             [[traffic]]\nname = \"bursts\"\nburst = 8\n"
+        ))
+        .errors()
+    );
+    let many: String = (0..17)
+        .map(|number| format!("[[traffic]]\nname = \"t{number}\"\n"))
+        .collect();
+    let errors = small(&many).errors();
+    assert!(errors.contains("there are 17 traffics"), "{errors}");
+    let mut two = serde_json::to_value(small(SEVERAL).resolved()).unwrap();
+    two["traffic"][1]["direction"] = "both".into();
+    assert!(serde_json::from_value::<Resolved>(two).is_err());
+}
+
 #[test]
 fn levels_that_read_back_alike_are_refused() {
     let rounded = "sysctl = \"net.x\"\nreads_back = { 1000 = 992 }";

@@ -17,6 +17,8 @@ const KNOBS: &str = include_str!("everything/knobs.toml");
 const ROUTER: &str = include_str!("everything/router.toml");
 const FREEBSD: &str = include_str!("everything/freebsd.toml");
 const LINUX: &str = include_str!("everything/linux.toml");
+const TRAFFICS: &str = "question = \"q\"\n[[factor]]\nname = \"f\"\nlevels = [0]\n\
+    [[traffic]]\nname = \"few\"\nsources = 1\n[[traffic]]\nname = \"imix\"\n";
 
 /// What a schema finds wrong with a value, each with its place.
 ///
@@ -51,6 +53,15 @@ fn problems(schema: &Value, value: &Value, place: &str) -> Vec<String> {
                 }
                 true
             }
+            "if" => {
+                let branch = match problems(expected, value, place).is_empty() {
+                    true => "then",
+                    false => "else",
+                };
+                found.extend(problems(&schema[branch], value, place));
+                true
+            }
+            "then" | "else" => schema.get("if").is_some(),
             "minProperties" => keys(value).is_none_or(|keys| keys.len() >= count(expected)),
             "maxProperties" => keys(value).is_none_or(|keys| keys.len() <= count(expected)),
             "required" => keys(value).is_none_or(|keys| {
@@ -175,6 +186,7 @@ fn every_key_fits_its_schema() {
         (ROUTER, schema::lab()),
         (FREEBSD, schema::lab()),
         (LINUX, schema::lab()),
+        (TRAFFICS, schema::experiment()),
     ] {
         assert_eq!(problems(&schema, &as_json(text).unwrap(), ""), [""; 0]);
     }
@@ -209,6 +221,8 @@ fn what_is_wrong_does_not_fit() {
             "levels = {}",
             "/exclude/0/levels",
         ),
+        (TRAFFICS, "\"imix\"", "\"I mix\"", "/traffic/1/name"),
+        (TRAFFICS, "sources = 1", "sources = 0", "/traffic/0/sources"),
         (LAB, "kind = \"netns\"", "", "against required"),
         (
             LAB,

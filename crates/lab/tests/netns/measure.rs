@@ -73,6 +73,62 @@ fn a_block_of_both_directions_has_every_flow_and_the_one_that_answers_it() {
     }
 }
 
+/// One flow, a thousand and the most there can be, of several sizes: each proved and conserved by itself.
+#[test]
+fn several_traffics_are_measured_one_after_the_other_and_each_is_proved() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let rules = forward_chain("udp dport 5001 drop");
+    let levels = [("none", ""), ("rule", rules.as_str())];
+    let mut resolved = experiment(&FAMILIES, rulesets(&levels), &["none", "rule"]);
+    let traffic = |name: &str, traffic: Traffic| Traffic {
+        name: Some(name.parse().unwrap()),
+        families: FAMILIES.to_vec(),
+        ..traffic
+    };
+    let flows = |sources, destinations| Traffic {
+        sources,
+        destinations,
+        ..Traffic::default()
+    };
+    resolved.traffics = vec![
+        traffic("one-flow", flows(1, 1)),
+        traffic("many", flows(60, 1000)),
+        traffic("imix", imix()),
+    ];
+    let outcome = measure(&resolved, &mut |_| ()).unwrap();
+    assert_eq!(outcome.trials.len(), 3 * 2 * 2);
+    for trial in &outcome.trials {
+        assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
+        assert!(trial.tester.forwarded_frames > 0);
+    }
+    let strata: Vec<_> = resolved.strata().collect();
+    assert!(
+        outcome
+            .block
+            .conservation
+            .keys()
+            .all(|of| strata.contains(of))
+    );
+    for stratum in strata {
+        let conservation = &outcome.block.conservation[&stratum];
+        assert_eq!(
+            conservation.unaccounted_frames, 0,
+            "{stratum}: {conservation:?}"
+        );
+        let verification = &conservation.verification;
+        assert!(verification.checked_frames > 0, "{stratum}");
+        assert!(
+            verification.wrong_frames.is_empty(),
+            "{stratum}: {verification:?}"
+        );
+        // No frame of another traffic: those have other flows.
+        assert!(verification.flows_seen <= resolved.traffic(stratum).flows());
+    }
+    let one_flow = &outcome.block.conservation[&"inet-one-flow".parse().unwrap()];
+    assert_eq!(one_flow.verification.flows_seen, 1);
+}
+
 #[test]
 fn a_block_of_both_families_is_measured_as_planned() {
     testkit::require_root!();
