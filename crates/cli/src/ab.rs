@@ -67,7 +67,7 @@ pub(crate) fn ab(arguments: AbArguments) -> anyhow::Result<Code> {
     let mut conditions = Conditions {
         families: arguments.family.clone(),
         frame_sizes: arguments.frame_size.clone(),
-        flows: arguments.flows,
+        flows: arguments.flows.clone(),
         load: arguments.load,
         blocks: blocks_min(change.compared())?,
         rounds: ROUNDS,

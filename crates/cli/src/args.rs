@@ -244,9 +244,9 @@ pub(crate) struct AbArguments {
     /// 64:7,594:4,1518:1
     #[arg(long, value_name = "BYTES", default_value = "64")]
     pub(crate) frame_size: FrameSizes,
-    /// How many flows
-    #[arg(long, value_name = "N", default_value = "2000", value_parser = flows)]
-    pub(crate) flows: (u32, u32),
+    /// How many flows; several numbers with commas are measured one after the other and judged apart
+    #[arg(long, value_name = "N", default_value = "2000", value_delimiter = ',', value_parser = flows)]
+    pub(crate) flows: Vec<(u32, u32)>,
     /// What is offered: lab (as the lab has it), self-clocked, overload, packets per second, or a
     /// share of the line rate like 50%
     #[arg(long, value_name = "LOAD", default_value = "lab")]

@@ -162,3 +162,54 @@ fn a_pull_request_that_changes_nothing_passes_and_one_that_costs_packets_fails()
     let comment = fs::read_to_string(desk.path().join("comment.md")).unwrap();
     assert!(comment.contains("different"), "{comment}");
 }
+
+/// What the commands of a page have in common with their shell.
+fn script(commands: &[String]) -> String {
+    commands.join("\n")
+}
+
+#[test]
+fn an_xdp_program_v1_against_v2() {
+    testkit::require_root!();
+    testkit::require_tool!("clang", "git");
+    let _machine = testkit::own_the_machine();
+    let desk = Desk::new();
+    let page = guide("xdp-program.md");
+    let commands = commands(&page);
+    assert_eq!(commands.len(), 5);
+    let compare = script(&commands[..3]);
+    let output = desk.run(&compare, &[]);
+    let said = text(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("Effect of replacing v1.o with v2.o on IPv4 forwarding"),
+        "{said}"
+    );
+
+    // As many rounds as a test may take.
+    let by_traffic = script(&commands[3..]).replace("rounds = 4", "rounds = 1");
+    let output = desk.run(&by_traffic, &[]);
+    let said = text(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("Change of each effect against its effect under one-flow"),
+        "{said}"
+    );
+
+    let flags = "-O2 -g -target bpf";
+    let measure = measuring_step(&page).replace("--minutes 5", "--minutes 0.5");
+    assert!(measure.contains(flags), "{measure}");
+    let prepare = "git init -q -b main . && git add router.bpf.c && \
+                   git -c user.name=a -c user.email=a@b.c commit -q -m v1 && \
+                   git update-ref refs/remotes/origin/main HEAD && \
+                   sed -i '/^#ifdef/i #define COUNT_SOURCES' router.bpf.c";
+    let output = desk.run(prepare, &[]);
+    assert!(output.status.success(), "{}", text(&output));
+    let pull_request = [("GITHUB_BASE_REF", "main"), ("GITHUB_SHA", "counts")];
+    let output = desk.run(&measure, &pull_request);
+    let said = text(&output);
+    // A hash lookup a packet costs more than 2 %, where anything can be told.
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
+    let comment = fs::read_to_string(desk.path().join("comment.md")).unwrap();
+    assert!(comment.contains("head.o"), "{comment}");
+}

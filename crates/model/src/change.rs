@@ -448,8 +448,8 @@ pub struct Conditions {
     pub families: Vec<AddressFamily>,
     /// The frames' sizes.
     pub frame_sizes: FrameSizes,
-    /// How many flows, of which [`flows`] has made sources and destinations.
-    pub flows: (u32, u32),
+    /// How many flows, of which [`flows`] has made sources and destinations; each number is a traffic of its own.
+    pub flows: Vec<(u32, u32)>,
     /// What is asked of the generator.
     pub load: LoadChoice,
     /// Blocks.
@@ -471,12 +471,21 @@ impl Conditions {
             LoadChoice::Load(load) => quoted(&load.regime().to_string()),
             LoadChoice::LineRatePercent(percent) => format!("{{ line_rate_percent = {percent} }}"),
         };
-        let (sources, destinations) = self.flows;
+        let families = families.join(", ");
+        let frame_size = sizes_text(&self.frame_sizes);
+        let traffics = self.flows.iter().map(|(sources, destinations)| {
+            let header = match self.flows.len() {
+                1 => "[traffic]".to_owned(),
+                _ => format!("[[traffic]]\nname = \"flows-{}\"", sources * destinations),
+            };
+            format!(
+                "{header}\nfamilies = [{families}]\nframe_size = {frame_size}\nsources = {sources}\ndestinations = \
+                 {destinations}\nload = {load}\n\n"
+            )
+        });
         format!(
-            "[traffic]\nfamilies = [{}]\nframe_size = {}\nsources = {sources}\ndestinations = {destinations}\nload = \
-             {load}\n\n[design]\nblocks = {}\nrounds = {}\n\n[profile]\nevery = \"block\"\n",
-            families.join(", "),
-            sizes_text(&self.frame_sizes),
+            "{}[design]\nblocks = {}\nrounds = {}\n\n[profile]\nevery = \"block\"\n",
+            traffics.collect::<String>(),
             self.blocks,
             self.rounds
         )

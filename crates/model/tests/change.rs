@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fwdlab_model::{
     AddressFamily, Binding, Change, ChangeError, CommandText, Conditions, Files, FrameSizes, Level,
-    LoadChoice, LoadRegime, Resolved, Values, change, change_options, load,
+    LoadChoice, LoadRegime, Resolved, Traffic, Values, change, change_options, load,
 };
 use proptest::prelude::*;
 
@@ -30,7 +30,7 @@ fn conditions() -> Conditions {
     Conditions {
         families: vec![AddressFamily::Inet],
         frame_sizes: "64".parse().unwrap(),
-        flows: (20, 100),
+        flows: vec![(20, 100)],
         load: LoadChoice::Lab,
         blocks: 8,
         rounds: 10,
@@ -219,7 +219,7 @@ fn conditions_are_written_as_they_were_asked() {
     let asked = Conditions {
         families: vec![AddressFamily::Inet, AddressFamily::Inet6],
         frame_sizes: "imix".parse().unwrap(),
-        flows: change::flows(65_000).unwrap(),
+        flows: vec![change::flows(65_000).unwrap()],
         load: "500000".parse().unwrap(),
         blocks: 9,
         rounds: 3,
@@ -242,6 +242,21 @@ fn conditions_are_written_as_they_were_asked() {
     let resolved = written(change, NETNS, &asked, &[]);
     assert_eq!(resolved.traffics[0].load.regime(), LoadRegime::Overload);
     assert_eq!(resolved.traffics[0].frame_sizes, asked.frame_sizes.0);
+
+    let asked = Conditions {
+        flows: [1, 1000, 60_000]
+            .map(|number| change::flows(number).unwrap())
+            .into(),
+        families: vec![AddressFamily::Inet, AddressFamily::Inet6],
+        ..conditions()
+    };
+    let change = of_words("xdp", &["off", "fib"]).unwrap();
+    let resolved = written(change, NETNS, &asked, &[]);
+    let strata: Vec<String> = resolved.strata().map(|of| of.to_string()).collect();
+    assert_eq!(strata.len(), 6);
+    assert_eq!(strata[2..4], ["inet-flows-1000", "inet6-flows-1000"]);
+    let flows: Vec<u32> = resolved.traffics.iter().map(Traffic::flows).collect();
+    assert_eq!(flows, [1, 1000, 60_000]);
 }
 
 #[test]
