@@ -103,6 +103,8 @@ impl LoadChoice {
 #[derive(Debug)]
 pub(crate) struct TrafficEntry {
     span: Span,
+    /// Whether it has a name, be it one that could not be read.
+    is_named: bool,
     traffic: Traffic,
     /// Its place is the whole file where no load is given.
     load: Spanned<LoadChoice>,
@@ -112,6 +114,7 @@ impl Default for TrafficEntry {
     fn default() -> Self {
         Self {
             span: 0..0,
+            is_named: false,
             traffic: Traffic::default(),
             load: Spanned::new(0..0, LoadChoice::Lab),
         }
@@ -140,7 +143,7 @@ pub(crate) fn traffics(reading: &mut Reading<'_>, file: &Table<'_>) -> Vec<Traff
     for (number, entry) in entries.iter().enumerate() {
         let (before, span) = (&entries[..number], || entry.span.clone());
         match entry.name() {
-            None if entries.len() > 1 => {
+            None if entries.len() > 1 && !entry.is_named => {
                 reading
                     .error(span(), "this traffic has no name")
                     .with_help("several traffics need names: name = \"imix\"");
@@ -280,6 +283,7 @@ impl TrafficEntry {
         let span = table.span.clone();
         Self {
             span,
+            is_named: table.value("name").is_some(),
             traffic,
             load,
         }

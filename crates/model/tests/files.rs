@@ -247,12 +247,16 @@ fn the_examples_of_the_guide_are_an_experiment_and_its_lab() {
         .skip(1)
         .filter_map(|rest| rest.split("```").next())
         .collect();
-    let [experiment, settings, lab, router, freebsd, linux] = blocks.as_slice() else {
+    let [experiment, settings, traffics, lab, router, freebsd, linux] = blocks.as_slice() else {
         panic!("{} blocks", blocks.len());
     };
     let files = Files(BTreeMap::new())
         .with(EXPERIMENT, *experiment)
         .with(LAB, *lab);
+    // Which lab it is, only the first example says.
+    let traffics = format!("lab = \"../labs/netns.toml\"\n{traffics}");
+    let by_traffic = files.clone().with(EXPERIMENT, traffics).resolved();
+    assert_eq!(by_traffic.strata().count(), 3);
     assert_eq!(
         labels(&files.resolved()),
         [

@@ -254,7 +254,7 @@ fn what_is_wrong_does_not_fit() {
         (LINUX, "in = \"eth2\"", "on = \"eth2\"", "/tester"),
     ] {
         assert!(text.contains(from), "{from}");
-        let schema = if text == EXPERIMENT {
+        let schema = if [EXPERIMENT, TRAFFICS].contains(&text) {
             schema::experiment()
         } else {
             schema::lab()
