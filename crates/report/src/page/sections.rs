@@ -90,8 +90,9 @@ pub(super) fn traffic_effects(report: &Report) -> Markup {
                 @for (number, of) in report.traffic_effects.iter().enumerate() {
                     h3 { (sentences::traffic_heading(of)) }
                     (effects_by_traffic(report, of))
-                    (changes_with_traffic(report, number, &of.changes))
                     @if !of.changes.is_empty() {
+                        h4 { "How they change with it" }
+                        (changes_with_traffic(report, number, &of.changes))
                         p.muted { (sentences::traffic_reading(of)) }
                     }
                 }
@@ -150,9 +151,7 @@ fn changes_with_traffic(report: &Report, number: usize, changes: &[TrafficChange
             }
         }
     };
-    html! {
-        @if !changes.is_empty() { (table("Changes with the traffic", &columns, body)) }
-    }
+    table("Changes with the traffic", &columns, body)
 }
 
 /// Main effects and interactions.
