@@ -82,7 +82,8 @@ impl Resolved {
     /// What is sent in a stratum of this experiment.
     ///
     /// # Panics
-    /// Where no traffic of this experiment has the stratum's name: whoever reads strata from files checks them first.
+    /// Where no traffic of this experiment has the stratum's name. Strata that come from files are compared with
+    /// [`strata`](Self::strata) first.
     #[must_use]
     pub fn traffic(&self, stratum: Stratum) -> &Traffic {
         let mut traffics = self.traffics.iter();

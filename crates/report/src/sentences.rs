@@ -308,9 +308,13 @@ fn flows(traffic: &Traffic) -> String {
         .iter()
         .map(|family| family.protocol())
         .collect();
+    let plural = |count: u32, noun: &str| match count {
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    };
     let mut parts = vec![
-        format!("{} sources", traffic.sources),
-        format!("{} destinations", traffic.destinations),
+        plural(traffic.sources, "source"),
+        plural(traffic.destinations, "destination"),
     ];
     for (ports, what) in [
         (traffic.source_ports, "source ports"),
@@ -325,8 +329,8 @@ fn flows(traffic: &Traffic) -> String {
         Direction::Both => ", in both directions",
     };
     format!(
-        "{} flows of {size} ({}), {}{both}",
-        traffic.flows(),
+        "{} of {size} ({}), {}{both}",
+        plural(traffic.flows(), "flow"),
         parts.join(" x "),
         families.join(" and ")
     )
