@@ -113,3 +113,53 @@ fn a_planted_function_is_found_and_alike_variants_seldom_differ() {
         assert!(planted * 10 >= judged * 8, "{planted} of {judged}");
     }
 }
+
+#[test]
+fn the_lookups_that_slow_down_an_xdp_program_are_named() {
+    testkit::require_root!();
+    let scratch = tempfile::tempdir().unwrap();
+    let output = fwdlab(&["run", &data("versions.toml"), "--quiet", "--results"])
+        .arg(scratch.path())
+        .args(["--label", "why"])
+        .output()
+        .unwrap();
+    let said = text(&output);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
+    let directory = scratch.path().join("versions/why");
+    let report = fs::read(directory.join("derived/report.json")).unwrap();
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    let rows = report["comparisons"][0]["rows"].as_array().unwrap();
+    let of_v2: Vec<_> = rows
+        .iter()
+        .filter(|row| row["variant"] == "dataplane-v2")
+        .collect();
+    assert_eq!(of_v2.len(), 2, "{rows:?}");
+    for row in of_v2 {
+        assert_eq!(row["verdict"]["direction"], "slower", "{row}");
+    }
+    let differences = report["profiles"]["differences"].as_array().unwrap();
+    assert!(!differences.is_empty(), "{}", report["profiles"]);
+    for found in differences {
+        // Where other work kept the machine busy, profiles were left out.
+        if found["blocks"].as_u64() < found["blocks_needed"].as_u64() {
+            println!(
+                "too few blocks with profiles that show the load: {}",
+                found["sentence"]
+            );
+            continue;
+        }
+        let costs = |name: &str| {
+            let frames = found["frames"].as_array().unwrap();
+            let frame = frames.iter().find(|frame| frame["frame"] == name);
+            let frame = frame.unwrap_or_else(|| panic!("{name}: {found}"));
+            ["baseline_ns", "variant_ns"].map(|cost| frame["itself"][cost].as_f64().unwrap())
+        };
+        // Both versions' loop, whose tags differ, and the helper that it calls.
+        for name in ["bpf_prog_is_known", "__htab_map_lookup_elem"] {
+            let [v1, v2] = costs(name);
+            assert!(v2 > v1, "{name}: {found}");
+        }
+        let sentence = found["sentence"].as_str().unwrap();
+        assert!(sentence.contains("__htab_map_lookup_elem"), "{sentence}");
+    }
+}

@@ -7,6 +7,7 @@ use fwdlab_model::{AddressFamily, Direction};
 
 use crate::kernel_file::read;
 use crate::tester::IngressControl;
+use crate::topology::{DUT_IN, DUT_OUT, TESTER_IN, TESTER_OUT, cable};
 use crate::{LabError, Topology};
 
 /// Frames dropped so far, by reason; only reasons that exclude each other, so that they add up.
@@ -14,6 +15,35 @@ pub(crate) type Drops = BTreeMap<String, u64>;
 
 /// Under which the drop-at-ingress control's frames are counted.
 const CONTROL: &str = "drop-at-ingress control";
+
+/// Frames of one family on their way through the DUT, from when its load began to when it had ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ThroughDut {
+    pub(crate) offered_frames: u64,
+    /// Counted by the ports where they come in.
+    pub(crate) entered_frames: u64,
+    /// Counted by the ports where they go out.
+    pub(crate) left_frames: u64,
+    pub(crate) forwarded_frames: u64,
+}
+
+impl ThroughDut {
+    /// Frames that came in and neither went out nor were counted as dropped; none where they may have been lost elsewhere.
+    pub(crate) fn lost(&self, drops: &Drops) -> Option<u64> {
+        /// More frames of others, such as neighbour discovery, are on no cable.
+        const OTHERS_MAX: u64 = 200;
+        let ways_in = [cable(TESTER_OUT, DUT_IN), cable(TESTER_IN, DUT_OUT)];
+        let ways_in = ways_in.iter().filter_map(|way| drops.get(way));
+        let came_in = self.offered_frames.checked_sub(ways_in.sum())?;
+        let dropped: u64 = drops.values().sum();
+        let lost = self
+            .offered_frames
+            .checked_sub(self.forwarded_frames + dropped)?;
+        let is_in_dut = came_in.abs_diff(self.entered_frames) <= OTHERS_MAX
+            && self.left_frames.abs_diff(self.forwarded_frames) <= OTHERS_MAX;
+        (is_in_dut && lost > 0).then_some(lost)
+    }
+}
 
 /// Drop counters of the IPv4 stack: section of `/proc/net/{snmp,netstat}`, counter.
 const INET: [(&str, &str); 8] = [
@@ -139,6 +169,35 @@ IpExt: 12 0
         let snmp6 = "Ip6InReceives                   \t5\nIp6InNoRoutes \t9\n";
         assert_eq!(listed_counter(snmp6, "Ip6InNoRoutes"), Some(9));
         assert_eq!(listed_counter(snmp6, "Ip6In"), None);
+    }
+
+    #[test]
+    fn frames_are_lost_in_the_dut_where_the_ports_of_both_sides_saw_all_others() {
+        let drops = Drops::from([("between tester-out and dut-in".to_owned(), 100)]);
+        let through = ThroughDut {
+            offered_frames: 10_000,
+            entered_frames: 9_903,
+            left_frames: 8_001,
+            forwarded_frames: 8_000,
+        };
+        assert_eq!(through.lost(&drops), Some(1_900));
+        for elsewhere in [
+            ThroughDut {
+                entered_frames: 9_000,
+                ..through
+            },
+            ThroughDut {
+                left_frames: 9_000,
+                ..through
+            },
+            ThroughDut {
+                left_frames: 9_900,
+                forwarded_frames: 9_900,
+                ..through
+            },
+        ] {
+            assert_eq!(elsewhere.lost(&drops), None);
+        }
     }
 
     #[test]

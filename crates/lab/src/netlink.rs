@@ -55,6 +55,7 @@ pub(crate) type End<'a> = (&'a str, MacAddress);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct InterfaceState {
     pub(crate) rx_packets: u64,
+    pub(crate) tx_packets: u64,
     pub(crate) rx_dropped: u64,
     pub(crate) tx_dropped: u64,
     /// Frames dropped because they came in for another station.
@@ -304,6 +305,7 @@ impl Netlink {
             match attribute {
                 LinkAttribute::Stats64(stats) => {
                     state.rx_packets = stats.rx_packets;
+                    state.tx_packets = stats.tx_packets;
                     state.rx_dropped = stats.rx_dropped;
                     state.tx_dropped = stats.tx_dropped;
                     state.rx_otherhost_dropped = stats.rx_otherhost_dropped;

@@ -243,23 +243,37 @@ impl Topology {
         let tester_in = self.tester_netlink.interface_state(self.tester_in)?;
         let backlog = backlog_drops()?.saturating_sub(self.backlog_drops_before);
         let mut backlog_left = backlog;
-        let mut cable = |from, sent: &InterfaceState, to, received: &InterfaceState| {
+        let mut drops = |from, sent: &InterfaceState, to, received: &InterfaceState| {
             let beyond = received.rx_dropped.saturating_sub(sent.tx_dropped);
             let by_backlog = beyond.min(backlog_left);
             backlog_left -= by_backlog;
             let frames = sent.tx_dropped.max(received.rx_dropped - by_backlog);
-            (format!("between {from} and {to}"), frames)
+            (cable(from, to), frames)
         };
         let mut cables = vec![
-            cable(TESTER_OUT, &tester_out, DUT_IN, &dut_in),
-            cable(DUT_OUT, &dut_out, TESTER_IN, &tester_in),
+            drops(TESTER_OUT, &tester_out, DUT_IN, &dut_in),
+            drops(DUT_OUT, &dut_out, TESTER_IN, &tester_in),
         ];
         if direction == Direction::Both {
-            cables.push(cable(TESTER_IN, &tester_in, DUT_OUT, &dut_out));
-            cables.push(cable(DUT_IN, &dut_in, TESTER_OUT, &tester_out));
+            cables.push(drops(TESTER_IN, &tester_in, DUT_OUT, &dut_out));
+            cables.push(drops(DUT_IN, &dut_in, TESTER_OUT, &tester_out));
         }
         cables.push((BACKLOG.to_owned(), backlog));
         Ok(cables)
+    }
+
+    /// Frames that came in at the DUT, and frames that it sent, at the ports that the load passes.
+    pub(crate) fn dut_packets(&mut self, direction: Direction) -> Result<[u64; 2], LabError> {
+        let [dut_in, dut_out] =
+            [self.dut_in, self.dut_out].map(|port| self.dut_netlink.interface_state(port));
+        let (dut_in, dut_out) = (dut_in?, dut_out?);
+        Ok(match direction {
+            Direction::Forward => [dut_in.rx_packets, dut_out.tx_packets],
+            Direction::Both => [
+                dut_in.rx_packets + dut_out.rx_packets,
+                dut_in.tx_packets + dut_out.tx_packets,
+            ],
+        })
     }
 
     /// Frames that came in at the DUT for another station, and were dropped because of that.
@@ -333,6 +347,11 @@ impl Topology {
             none => Ok(none.insert(Sysfs::open(&self.dut)?)),
         }
     }
+}
+
+/// Under which the frames are counted that are lost between two ends of a cable.
+pub(crate) fn cable(from: &str, to: &str) -> String {
+    format!("between {from} and {to}")
 }
 
 /// The DUT's interfaces where the generator's frames come in.

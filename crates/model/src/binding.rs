@@ -39,8 +39,8 @@ pub enum Binding {
     },
     /// The XDP program on the DUT's interfaces for each level.
     Xdp(BTreeMap<String, XdpProgram>),
-    /// The tc program at the ingress of the DUT's receiving interface for each level; none is no program.
-    Tc(BTreeMap<String, Option<EbpfProgram>>),
+    /// The tc program on the DUT's interfaces for each level; none is no program.
+    Tc(BTreeMap<String, Option<OwnTcProgram>>),
     /// A feature as `ethtool -k` names it, of one of the DUT's interfaces or both; the level is
     /// `true` or `false`.
     Ethtool {
@@ -160,6 +160,9 @@ pub struct EbpfProgram {
     /// The values of global variables, by name; the others keep those of the object.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub globals: BTreeMap<String, GlobalValue>,
+    /// How many entries maps have room for, by the map's name; the others have the room that the object says.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub max_entries: BTreeMap<String, u32>,
     /// The files of maps' contents, by the map's name; the others begin empty.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub maps: BTreeMap<String, Upload>,
@@ -346,6 +349,42 @@ pub struct OwnXdpProgram {
     /// The DUT's interfaces that have it; without, the lab's choice: those that receive in a namespace, both on a host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interfaces: Option<Vec<DutInterface>>,
+}
+
+/// A tc program of the owner's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnTcProgram {
+    /// The program.
+    #[serde(flatten)]
+    pub program: EbpfProgram,
+    /// Which frames it is run for.
+    #[serde(default)]
+    pub hook: TcHook,
+    /// What it is attached by.
+    #[serde(default)]
+    pub attach: TcAttach,
+}
+
+/// Which frames of an interface a tc program is run for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TcHook {
+    /// Those that come in: of the interfaces that receive the load.
+    #[default]
+    Ingress,
+    /// Those that go out: of the interfaces that forward it.
+    Egress,
+}
+
+/// What a tc program is attached by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TcAttach {
+    /// A filter of the queueing discipline `clsact`, which every kernel has.
+    #[default]
+    Clsact,
+    /// A tcx link, without a queueing discipline: from Linux 6.6 on.
+    Tcx,
 }
 
 /// Where the kernel runs an XDP program.

@@ -41,8 +41,8 @@ mod written_record;
 
 pub use addresses::{AddressRange, NeverForwarded, RangeError, masked};
 pub use binding::{
-    Apply, Binding, CommandBinding, DutInterface, EbpfProgram, GlobalValue, OwnXdpProgram,
-    PacketFilter, Upload, Values, XdpMode, XdpProgram,
+    Apply, Binding, CommandBinding, DutInterface, EbpfProgram, GlobalValue, OwnTcProgram,
+    OwnXdpProgram, PacketFilter, TcAttach, TcHook, Upload, Values, XdpMode, XdpProgram,
 };
 pub use change::{Change, ChangeError, ChangeOption, CommandText, Conditions, change_options};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span, nearest};

@@ -3,6 +3,7 @@
 /// How functions begin that are run for packets and hardly for anything else, on Linux and FreeBSD.
 const BEGINNINGS: &[&str] = &[
     // Linux
+    "[bpf]",
     "__dev_queue_xmit",
     "__ip_finish_output",
     "__netif_receive_skb",
@@ -69,6 +70,7 @@ mod tests {
             "kernel`ip_tryforward",
             "nft_do_chain",
             "bpf_prog_6deef7357e7b4530_forward",
+            "[bpf]",
             "<fwdlab_router::Worker>::poll",
         ] {
             assert!(is_forwarding(forwards), "{forwards}");

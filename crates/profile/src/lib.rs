@@ -5,6 +5,7 @@ mod call_graph;
 mod comparison;
 mod draw;
 mod dtrace;
+mod ebpf;
 mod events;
 mod folded;
 mod foreign;

@@ -143,6 +143,8 @@ impl Cause<'_> {
             "W227" => "the system clock was changed during the run",
             "W228" => return format!("CPUs of the load were clocked down by {size}"),
             "W229" => return format!("disturbed blocks have another effect, by {size}"),
+            "W230" => "the kernel hides the names of eBPF programs",
+            "W231" => "the kernel interprets eBPF programs",
             _ => return counted(number, "warning"),
         };
         text.to_owned()
@@ -153,9 +155,8 @@ impl Cause<'_> {
         match self.code {
             "W101" | "W102" | "W105" | "W106" | "W206" | "W210" | "W229" => Some("comparison"),
             "W103" | "W104" | "W108" | "W109" | "W201" | "W202" | "W203" | "W207" | "W208"
-            | "W209" | "W211" | "W212" | "W213" | "W219" | "W220" | "W224" | "W227" | "W228" => {
-                None
-            }
+            | "W209" | "W211" | "W212" | "W213" | "W219" | "W220" | "W224" | "W227" | "W228"
+            | "W230" | "W231" => None,
             "W225" => Some("program"),
             _ => Some("variant"),
         }

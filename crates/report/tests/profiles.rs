@@ -123,6 +123,39 @@ fn profiles_that_do_not_show_the_load_are_left_out_and_named() {
     assert_eq!(blocks(variant.as_str()) as usize, loaded.attempts.len() - 1);
 }
 
+#[test]
+fn versions_of_an_ebpf_program_are_compared_by_the_name_of_its_function() {
+    let stacks = |variant: &str, block: u32| {
+        let (tag, frames) = match variant.contains("rules") {
+            true => ("6deef7357e7b4530", 200),
+            false => ("0123456789abcdef", 100),
+        };
+        let program = format!("fwdlab;bpf_prog_{tag}_dataplane");
+        let frames = frames + block % 3;
+        format!(
+            "{program} {frames}\n{program};__htab_map_lookup_elem {frames}\nfwdlab;veth_xmit 200\n"
+        )
+    };
+    let report = Report::build(&profiled(Synthetic::default().loaded(), stacks)).unwrap();
+    let differences = &report.profiles.as_ref().unwrap().differences;
+    let mut frames = differences.iter().flat_map(|found| &found.frames);
+    let program = frames.find(|found| found.frame.starts_with("bpf_prog_"));
+    let program = program.unwrap();
+    assert_eq!(program.frame, "bpf_prog_dataplane");
+    assert!(program.itself.baseline_ns > 0.0, "{program:?}");
+    assert!(
+        !codes(&report)
+            .iter()
+            .any(|code| ["W230", "W231"].contains(code))
+    );
+
+    for (frame, code) in [("[bpf]", "W230"), ("___bpf_prog_run", "W231")] {
+        let stacks = |_: &str, _| format!("fwdlab;veth_xdp_rcv_skb;{frame} 500\n");
+        let report = Report::build(&profiled(Synthetic::default().loaded(), stacks)).unwrap();
+        assert_eq!(codes(&report).iter().filter(|of| **of == code).count(), 1);
+    }
+}
+
 /// A run on a machine that others use, too: far blocks, and profiles of their programs.
 fn disturbed() -> Report {
     let mut loaded = profiled(Synthetic::default().loaded(), with_rules);

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fwdlab_model::XdpMode;
 
@@ -93,20 +94,62 @@ impl XdpSlot {
     }
 }
 
-/// An interface where no frame ever comes in, with an XDP program on it; in a network namespace
-/// without a name, so that both go when this value or the process does.
+/// An interface where no frame ever comes in, with an XDP program on it; in a network namespace without a name, which goes with
+/// this process.
 ///
 /// The kernel calls XDP programs through code that it rewrites, and then waits for all CPUs, whenever a
 /// program is on its first interface or leaves its last one; running a program for a test counts as
-/// one. A program that is parked comes and goes without that.
+/// one. A program that is parked comes and goes without that. It is let go when another one needs its place: that waits once
+/// for both.
 ///
 /// # Source
 /// `bpf_dispatcher_change_prog` in `kernel/bpf/dispatcher.c`, `bpf_prog_test_run_xdp` in
 /// `net/bpf/test_run.c`.
 #[derive(Debug)]
 pub struct XdpParking {
-    _slot: XdpSlot,
-    _namespace: File,
+    /// None while this value is dropped.
+    slot: Option<XdpSlot>,
+}
+
+/// Where this process parks programs.
+static PARKED: Mutex<Parked> = Mutex::new(Parked {
+    namespace: None,
+    made: 0,
+    free: Vec::new(),
+});
+
+struct Parked {
+    namespace: Option<File>,
+    /// How many interfaces were made.
+    made: u32,
+    /// Slots whose program nobody needs there any more.
+    free: Vec<XdpSlot>,
+}
+
+impl Parked {
+    /// A slot, empty or with a program that nobody needs there.
+    fn slot(&mut self) -> Result<XdpSlot, SysError> {
+        let failed =
+            |source: io::Error| SysError::new("making an interface to park an XDP program", source);
+        if let Some(slot) = self.free.pop() {
+            return Ok(slot);
+        }
+        let namespace = match &self.namespace {
+            Some(namespace) => namespace,
+            None => self.namespace.insert(make_nameless().map_err(failed)?),
+        };
+        let interface = format!("parked{}", self.made);
+        let inside = || {
+            let mut netlink = Netlink::route().map_err(failed)?;
+            let body = veth_message(&interface);
+            let flags = NLM_F_CREATE | NLM_F_EXCL;
+            netlink.tell(RTM_NEWLINK, flags, &body).map_err(failed)?;
+            XdpSlot::open(&interface, XdpMode::Native)
+        };
+        let slot = run_inside(namespace, inside).map_err(|errno| failed(errno.into()))??;
+        self.made += 1;
+        Ok(slot)
+    }
 }
 
 impl XdpParking {
@@ -115,25 +158,25 @@ impl XdpParking {
     /// # Errors
     /// Without the privilege, or where the kernel has no veth.
     pub fn of(program: BorrowedFd<'_>) -> Result<Self, SysError> {
-        const INTERFACE: &str = "parked";
-        let failed =
-            |source: io::Error| SysError::new("making an interface to park an XDP program", source);
-        let namespace = make_nameless().map_err(failed)?;
-        let inside = || {
-            let mut netlink = Netlink::route().map_err(failed)?;
-            let body = veth_message(INTERFACE);
-            let flags = NLM_F_CREATE | NLM_F_EXCL;
-            netlink.tell(RTM_NEWLINK, flags, &body).map_err(failed)?;
-            let mut slot = XdpSlot::open(INTERFACE, XdpMode::Native)?;
-            slot.fill(program)?;
-            Ok(slot)
-        };
-        let slot = run_inside(&namespace, inside).map_err(|errno| failed(errno.into()))?;
-        Ok(Self {
-            _slot: slot?,
-            _namespace: namespace,
-        })
+        let slot = parked().slot()?;
+        // Where it is refused, the slot is free again.
+        let mut parking = Self { slot: Some(slot) };
+        if let Some(slot) = &mut parking.slot {
+            slot.set(program.as_raw_fd(), DRV_MODE, "attaching an XDP program to")?;
+        }
+        Ok(parking)
     }
+}
+
+impl Drop for XdpParking {
+    fn drop(&mut self) {
+        parked().free.extend(self.slot.take());
+    }
+}
+
+/// A thread that panics leaves nothing half done there.
+fn parked() -> MutexGuard<'static, Parked> {
+    PARKED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A request for a veth pair; the kernel names the other end.

@@ -2,6 +2,7 @@
 /* A tc program that drops frames, but not the first: those that prove a variant come through. */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
 #define WHOLE 20000
@@ -14,7 +15,12 @@ struct {
 	__type(value, __u64);
 } frames SEC(".maps");
 
-SEC("classifier")
+/* No kernel's has this field: a loader that does not relocate takes it for there. */
+struct sk_buff___test {
+	int no_such_field;
+} __attribute__((preserve_access_index));
+
+SEC("tc")
 int pass(struct __sk_buff *skb)
 {
 	return TC_ACT_OK;
@@ -27,12 +33,14 @@ static __attribute__((noinline)) int is_shed(__u64 *count)
 	return *count > WHOLE && *count % DROPS_ONE_OF == 0;
 }
 
-SEC("classifier")
+SEC("tc/ingress")
 int shed(struct __sk_buff *skb)
 {
 	__u32 first = 0;
 	__u64 *count = bpf_map_lookup_elem(&frames, &first);
 
+	if (bpf_core_field_exists(struct sk_buff___test, no_such_field))
+		return TC_ACT_SHOT;
 	if (count && is_shed(count))
 		return TC_ACT_SHOT;
 	return TC_ACT_OK;

@@ -162,7 +162,7 @@ static __always_inline int go_on(struct generator *g, __u32 flow, __u32 directio
 
 /* Frames of the smallest size only. */
 SEC("xdp")
-int generate(struct xdp_md *ctx)
+int fwdlab_generate(struct xdp_md *ctx)
 {
 	__u64 *frame = (void *)(long)ctx->data;
 	void *end = (void *)(long)ctx->data_end;
@@ -189,7 +189,7 @@ int generate(struct xdp_md *ctx)
 
 /* Frames of any sizes: each comes as large as the largest and is cut. */
 SEC("xdp")
-int generate_sizes(struct xdp_md *ctx)
+int fwdlab_generate_sizes(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
 	struct generator *g = bpf_map_lookup_elem(&generator, &zero);

@@ -11,4 +11,12 @@ int pass(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
+/* The same for frames in several pieces: where a port's MTU makes such, only this may follow a
+ * program that takes them. */
+SEC("xdp.frags")
+int pass_frags(struct xdp_md *ctx)
+{
+	return XDP_PASS;
+}
+
 char _license[] SEC("license") = "Dual BSD/GPL";

@@ -188,7 +188,7 @@ static __always_inline void check(struct xdp_md *ctx, struct sink *s, const stru
 }
 
 SEC("xdp")
-int count(struct xdp_md *ctx)
+int fwdlab_count(struct xdp_md *ctx)
 {
 	void *frame = (void *)(long)ctx->data;
 	void *end = (void *)(long)ctx->data_end;

@@ -410,9 +410,9 @@ impl RunningGenerator {
 /// pay.
 fn program_for(frames: &Frames) -> &'static str {
     if frames.are_smallest() {
-        "generate"
+        "fwdlab_generate"
     } else {
-        "generate_sizes"
+        "fwdlab_generate_sizes"
     }
 }
 
@@ -643,7 +643,7 @@ mod tests {
                 pps: 1,
                 burst_frames,
             };
-            let (program, map) = ready(&[&frames], "generate", pace);
+            let (program, map) = ready(&[&frames], "fwdlab_generate", pace);
             let offered = || map.get(&0, 0).unwrap()[0];
             assert_eq!(last_outcome(&program, burst_frames), XDP_REDIRECT);
             assert_eq!(offered(), u64::from(burst_frames));
@@ -667,7 +667,7 @@ mod tests {
     fn the_program_makes_every_frame_as_planned() {
         testkit::require_root!();
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
-            assert_makes_what_is_planned(&frames(family, &[(64, 1)]), "generate");
+            assert_makes_what_is_planned(&frames(family, &[(64, 1)]), "fwdlab_generate");
             for sizes in [
                 &[(64, 7), (594, 4), (1518, 1)][..],
                 &[(1518, 1)],
@@ -681,13 +681,13 @@ mod tests {
                     (1517, 1),
                 ],
             ] {
-                assert_makes_what_is_planned(&frames(family, sizes), "generate_sizes");
+                assert_makes_what_is_planned(&frames(family, sizes), "fwdlab_generate_sizes");
             }
         }
         let odd = frames(AddressFamily::Inet, &[(65, 1), (67, 2)]);
-        assert_makes_what_is_planned(&odd, "generate_sizes");
+        assert_makes_what_is_planned(&odd, "fwdlab_generate_sizes");
         for share in odd.shared_out(5).unwrap() {
-            assert_makes_what_is_planned(&share, "generate_sizes");
+            assert_makes_what_is_planned(&share, "fwdlab_generate_sizes");
         }
     }
 }

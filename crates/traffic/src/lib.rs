@@ -49,7 +49,12 @@ pub use xdp::{CountingProgram, XdpProgram, load_patiently};
 /// # Errors
 /// Without the privilege to load it.
 pub fn pass_program() -> Result<XdpProgram, TrafficError> {
-    XdpProgram::load(object_bytes!("../bpf/pass.bpf.o"), "pass")
+    pass_program_of("pass")
+}
+
+/// The same for frames in several pieces, or not.
+pub(crate) fn pass_program_of(name: &'static str) -> Result<XdpProgram, TrafficError> {
+    XdpProgram::load(object_bytes!("../bpf/pass.bpf.o"), name)
 }
 
 /// The drop-at-ingress control: ends and counts every frame on the interface it is attached to.

@@ -104,7 +104,7 @@ impl Sink {
         let flows = frames.flows();
         let mut xdp = XdpProgram::load_with_room(
             object_bytes!("../bpf/sink.bpf.o"),
-            "count",
+            "fwdlab_count",
             &[
                 ("expected", flows.count()),
                 ("checked_flows", flows.count()),

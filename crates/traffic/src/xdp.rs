@@ -10,13 +10,15 @@ use aya::{Ebpf, EbpfLoader};
 use fwdlab_model::XdpMode;
 use fwdlab_sys::{XdpParking, XdpSlot, wait_for_network_polls};
 
-use crate::{TrafficError, pass_program};
+use crate::{TrafficError, pass_program_of};
 
 /// A loaded XDP program.
 pub struct XdpProgram {
     ebpf: Ebpf,
     name: String,
     mode: XdpMode,
+    /// Whether it takes frames in several pieces.
+    has_frags: bool,
     attachments: Vec<Attachment>,
     parking: Option<XdpParking>,
 }
@@ -92,18 +94,19 @@ impl XdpProgram {
             .map_err(|error| TrafficError::bpf(what(), error))?;
         let program = program_mut(&mut ebpf, name);
         load_patiently(|| program.load()).map_err(|error| TrafficError::bpf(what(), error))?;
-        Ok(Self::of(ebpf, name.to_owned(), XdpMode::Native))
+        Ok(Self::of(ebpf, name.to_owned(), XdpMode::Native, false))
     }
 
     /// One that the kernel has taken already.
     ///
-    /// Shape: the object has an XDP program of that name.
+    /// Shape: the object has an XDP program of that name, which takes frames in several pieces (`xdp.frags`) or not.
     #[must_use]
-    pub const fn of(ebpf: Ebpf, name: String, mode: XdpMode) -> Self {
+    pub const fn of(ebpf: Ebpf, name: String, mode: XdpMode, has_frags: bool) -> Self {
         Self {
             ebpf,
             name,
             mode,
+            has_frags,
             attachments: Vec::new(),
             parking: None,
         }
@@ -246,7 +249,8 @@ impl XdpProgram {
         if links.is_empty() {
             return Ok(());
         }
-        let mut pass = pass_program()?;
+        let pass = if self.has_frags { "pass_frags" } else { "pass" };
+        let mut pass = pass_program_of(pass)?;
         let mut retired = Vec::new();
         for attached in links {
             let program = program_mut(&mut pass.ebpf, &pass.name);

@@ -68,7 +68,10 @@ pub(super) fn diff(arguments: &DiffArguments) -> anyhow::Result<Code> {
         output::refuse_input("--output", output, &paths)?;
     }
     let reading = Reading::whole(arguments.objects, arguments.event.as_deref());
-    let profiles = Profile::read_each(&paths, reading)?;
+    let mut profiles = Profile::read_each(&paths, reading)?;
+    for profile in &mut profiles {
+        profile.folded = profile.folded.with_programs_by_name();
+    }
     for (path, profile) in paths.iter().zip(&profiles) {
         if profile.folded.samples() == 0 {
             let text = format!(

@@ -150,7 +150,7 @@ fn attach(programs: &mut Ebpf, name: &str, tracepoint: &str, btf: &Btf) -> Optio
 /// The kernel's functions; none where it hides them. They take a moment to read; what is loaded later has no name.
 fn symbols() -> Option<&'static KernelSymbols> {
     static SYMBOLS: OnceLock<Option<KernelSymbols>> = OnceLock::new();
-    let read = || KernelSymbols::parse(&fs::read("/proc/kallsyms").ok()?).ok();
+    let read = || KernelSymbols::parse(&fs::read("/proc/kallsyms").ok()?, b"").ok();
     SYMBOLS.get_or_init(read).as_ref()
 }
 

@@ -219,7 +219,7 @@ impl Agent {
     fn attached(&mut self, hook: Hook) -> Result<Answer, String> {
         let loaded = self.programs.of(hook).ok_or("nothing is loaded")?;
         Ok(Answer::Attached {
-            program: loaded.id().map_err(text)?,
+            program: loaded.number().map_err(text)?,
             drops: loaded.drops().map_err(text)?,
         })
     }

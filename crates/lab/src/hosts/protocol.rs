@@ -161,8 +161,8 @@ pub(crate) enum Answer {
     Stopped(Sent),
     Counted(SinkState),
     Attached {
-        /// The kernel's number for the program.
-        program: u32,
+        /// The kernel's number for the program; none where it is gone from an interface.
+        program: Option<u32>,
         /// Frames that it dropped, by reason.
         drops: Drops,
     },

@@ -179,6 +179,14 @@ impl DutPlace {
             Direction::Both => self.ports().map(str::to_owned).to_vec(),
         }
     }
+
+    /// The ports where they go out.
+    fn forwarding(&self, direction: Direction) -> Vec<String> {
+        match direction {
+            Direction::Forward => vec![self.interface_out.clone()],
+            Direction::Both => self.ports().map(str::to_owned).to_vec(),
+        }
+    }
 }
 
 /// The mechanisms of a lab's factors of a Linux DUT, in the order in which they set a variant.

@@ -3,7 +3,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use fwdlab_model::{Variant, XdpMode};
+use fwdlab_model::{TcAttach, TcHook, Variant, XdpMode};
 use fwdlab_traffic::{CountingProgram, TrafficError};
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use super::by_level::ByLevel;
 use super::object::OwnObject;
 use super::question::{Answers, Look, Question};
 use super::step::{Action, Errand, Step, owned};
-use super::tc::TcFilter;
+use super::tc::OwnTc;
 use super::tools::Tool;
 use super::xdp::{FORWARDER_DROPPED, OwnXdp, fib_forwarder};
 use crate::counters::Drops;
@@ -26,6 +26,8 @@ pub(crate) enum Hook {
     Xdp,
     /// Behind the driver, in front of the rest of the kernel's stack.
     TcIngress,
+    /// Behind the kernel's stack, in front of the driver.
+    TcEgress,
 }
 
 impl Hook {
@@ -33,7 +35,7 @@ impl Hook {
     pub(crate) const fn is_tried(self) -> bool {
         match self {
             Self::Xdp => true,
-            Self::TcIngress => false,
+            Self::TcIngress | Self::TcEgress => false,
         }
     }
 
@@ -41,7 +43,16 @@ impl Hook {
     pub(crate) const fn what(self) -> &'static str {
         match self {
             Self::Xdp => "an XDP program",
-            Self::TcIngress => "a tc program",
+            Self::TcIngress | Self::TcEgress => "a tc program",
+        }
+    }
+}
+
+impl From<TcHook> for Hook {
+    fn from(hook: TcHook) -> Self {
+        match hook {
+            TcHook::Ingress => Self::TcIngress,
+            TcHook::Egress => Self::TcEgress,
         }
     }
 }
@@ -62,15 +73,22 @@ pub(crate) enum Program {
         ports: Option<Vec<String>>,
     },
     /// By tc: one of the owner's.
-    Tc(OwnObject),
+    Tc {
+        /// Its object.
+        object: OwnObject,
+        /// Which frames it is run for.
+        hook: TcHook,
+        /// What it is attached by.
+        attach: TcAttach,
+    },
 }
 
 impl Program {
     /// Where it runs.
-    pub(crate) const fn hook(&self) -> Hook {
+    pub(crate) fn hook(&self) -> Hook {
         match self {
             Self::Forwarder | Self::Xdp { .. } => Hook::Xdp,
-            Self::Tc(_) => Hook::TcIngress,
+            Self::Tc { hook, .. } => (*hook).into(),
         }
     }
 
@@ -78,7 +96,28 @@ impl Program {
     pub(crate) const fn object(&self) -> Option<&OwnObject> {
         match self {
             Self::Forwarder => None,
-            Self::Xdp { object, .. } | Self::Tc(object) => Some(object),
+            Self::Xdp { object, .. } | Self::Tc { object, .. } => Some(object),
+        }
+    }
+
+    /// Whether what shows a port's programs shows it: nothing of iproute2's shows a tcx link.
+    fn is_shown(&self) -> bool {
+        !matches!(
+            self,
+            Self::Tc {
+                attach: TcAttach::Tcx,
+                ..
+            }
+        )
+    }
+
+    /// Whether the kernel does not count the frames that it drops.
+    pub(crate) const fn drops_are_uncounted(&self) -> bool {
+        match self {
+            Self::Forwarder => false,
+            Self::Xdp { mode, .. } => matches!(mode, XdpMode::Generic),
+            // A filter's are counted as far as it drops them itself (TC_ACT_SHOT).
+            Self::Tc { .. } => true,
         }
     }
 
@@ -243,11 +282,22 @@ impl Mechanism for HookPrograms {
         };
         let number = answers.attached.get(&self.hook).copied();
         let asked = match (wanted, number) {
-            // The transport has attached none.
+            // The transport has attached none, or it is gone.
             (Some(_), None) => "a program".to_owned(),
             _ => shown_number(number),
         };
-        let with_program = self.ports_of(wanted.as_ref());
+        let mut with_program = self.ports_of(wanted.as_ref());
+        if wanted.as_ref().is_some_and(|program| !program.is_shown()) {
+            let port = with_program.first().filter(|_| number.is_none());
+            if let Some(port) = port {
+                return Ok(Some(Moved::of(
+                    (self.setting)(port),
+                    &asked,
+                    shown_number(None),
+                )));
+            }
+            with_program = &[];
+        }
         Ok(self.all_ports().into_iter().find_map(|port| {
             let asked = if with_program.contains(port) {
                 asked.clone()
@@ -292,11 +342,11 @@ pub(crate) trait Loaded: Send {
     /// What the kernel refuses.
     fn detach(&mut self) -> Result<(), TrafficError>;
 
-    /// The kernel's number for it.
+    /// The kernel's number for it; none where it is gone from an interface, as far as it can tell from this thread's namespace.
     ///
     /// # Errors
     /// Where the kernel does not say.
-    fn id(&self) -> Result<u32, TrafficError>;
+    fn number(&self) -> Result<Option<u32>, TrafficError>;
 
     /// Frames that it has dropped, by reason, where it counts them.
     ///
@@ -378,7 +428,11 @@ fn load(program: &Program) -> Result<Box<dyn Loaded>, LabError> {
     Ok(match program {
         Program::Forwarder => Box::new(fib_forwarder()?),
         Program::Xdp { object, mode, .. } => Box::new(OwnXdp::load(object, *mode)?),
-        Program::Tc(object) => Box::new(TcFilter::load(object)?),
+        Program::Tc {
+            object,
+            hook,
+            attach,
+        } => Box::new(OwnTc::load(object, *hook, *attach)?),
     })
 }
 
@@ -399,8 +453,8 @@ impl Loaded for CountingProgram {
         self.xdp.detach()
     }
 
-    fn id(&self) -> Result<u32, TrafficError> {
-        self.xdp.id()
+    fn number(&self) -> Result<Option<u32>, TrafficError> {
+        self.xdp.id().map(Some)
     }
 
     fn drops(&self) -> Result<Drops, TrafficError> {

@@ -1,6 +1,6 @@
 //! The XDP program on the DUT's ports: on those that receive in a namespace, on both on a host.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fwdlab_model::{Binding, Direction, Lab, Variant, XdpMode, XdpProgram};
 use fwdlab_traffic::{CountingProgram, TrafficError, object_bytes};
@@ -34,23 +34,26 @@ pub fn fib_forwarder() -> Result<CountingProgram, LabError> {
 
 /// The names of the programs that a lab sets, as the kernel shows them; none where it sets no program.
 ///
+/// # Errors
+/// `Object` where one cannot be read.
+///
 /// # Source
 /// Linux: `BPF_OBJ_NAME_LEN` in `include/uapi/linux/bpf.h`, the byte that ends a name included.
-pub(crate) fn names(lab: &Lab) -> Vec<String> {
+pub(crate) fn names(lab: &Lab, place: &DutPlace) -> Result<BTreeSet<String>, LabError> {
     const LENGTH_MAX: usize = 15;
     let bindings = lab.bindings.values();
     let levels = bindings.filter_map(|binding| match binding {
         Binding::Xdp(levels) => Some(levels.values()),
         _ => None,
     });
-    let names = levels.flatten().filter_map(|program| match program {
-        XdpProgram::Off => None,
-        XdpProgram::Fib => Some("forward"),
-        XdpProgram::Own(own) => own.program.program.as_deref(),
-    });
-    names
-        .map(|name| name.chars().take(LENGTH_MAX).collect())
-        .collect()
+    let mut names = BTreeSet::new();
+    for level in levels.flatten() {
+        if let Some(program) = of_level(level, place)? {
+            let name = program.object().map_or("forward", |object| &object.name);
+            names.insert(name.chars().take(LENGTH_MAX).collect());
+        }
+    }
+    Ok(names)
 }
 
 /// Those of a Linux kernel.
@@ -197,7 +200,8 @@ impl OwnXdp {
     /// As of [`LoadedObject::load`].
     pub(super) fn load(object: &OwnObject, mode: XdpMode) -> Result<Self, TrafficError> {
         let (object, ebpf) = LoadedObject::load(object)?;
-        let xdp = fwdlab_traffic::XdpProgram::of(ebpf, object.name().to_owned(), mode);
+        let (name, has_frags) = (object.name().to_owned(), object.has_frags());
+        let xdp = fwdlab_traffic::XdpProgram::of(ebpf, name, mode, has_frags);
         Ok(Self { object, xdp })
     }
 }
@@ -205,12 +209,14 @@ impl OwnXdp {
 impl Loaded for OwnXdp {
     fn attach(&mut self, interface: &str) -> Result<(), TrafficError> {
         self.object.fill(self.xdp.ebpf())?;
-        self.xdp.attach(interface)
+        self.xdp.attach(interface)?;
+        self.object.pin(self.xdp.ebpf())
     }
 
     fn attach_to_stay(&mut self, interface: &str) -> Result<(), TrafficError> {
         self.object.fill(self.xdp.ebpf())?;
-        self.xdp.attach_to_stay(interface)
+        self.xdp.attach_to_stay(interface)?;
+        self.object.pin(self.xdp.ebpf())
     }
 
     fn park(&mut self) -> Result<(), TrafficError> {
@@ -222,8 +228,8 @@ impl Loaded for OwnXdp {
         self.object.unpin()
     }
 
-    fn id(&self) -> Result<u32, TrafficError> {
-        self.xdp.id()
+    fn number(&self) -> Result<Option<u32>, TrafficError> {
+        self.xdp.id().map(Some)
     }
 }
 

@@ -52,6 +52,8 @@ struct Standing {
     own_xdp_drops: u64,
     /// Those that XDP programs had dropped when the owner's was attached; none where none is.
     xdp_drops_before: Option<u64>,
+    /// The hooks that had a program, since the family's load began, whose drops the kernel does not count.
+    uncounted: BTreeSet<Hook>,
     /// The levels that the owner's programs have set, by factor, with the changes that undo them.
     own: BTreeMap<String, (Level, ChangeId)>,
     /// Of the ruleset that was read back last.
@@ -88,6 +90,7 @@ impl Dut {
                 pins: BTreeSet::new(),
                 own_xdp_drops: 0,
                 xdp_drops_before: None,
+                uncounted: BTreeSet::new(),
                 own: BTreeMap::new(),
                 generation: None,
                 routes: None,
@@ -98,6 +101,7 @@ impl Dut {
     /// Has what is set and read back from now on be for one family's frames.
     pub(super) fn set_family(&mut self, family: AddressFamily) {
         self.standing.family = family;
+        self.standing.uncounted.clear();
         self.settings.set_family(family);
     }
 
@@ -194,6 +198,15 @@ impl Dut {
         let looks = counters.map(|words| Question::Needed(Look::Command(words)));
         let answers = way.ask(&looks.collect::<Vec<_>>(), Asks::Run)?;
         self.settings.drops(&mut way, &answers)
+    }
+
+    /// Under which frames are counted that are lost in the DUT and may be a program's to drop; none where the kernel counts what
+    /// each of the family's programs drops.
+    pub(super) fn uncounted_drops(&self) -> Option<String> {
+        let hooks = self.standing.uncounted.iter();
+        let what: BTreeSet<_> = hooks.map(|hook| hook.what()).collect();
+        let what: Vec<_> = what.into_iter().collect();
+        (!what.is_empty()).then(|| format!("lost in {}", what.join(" or ")))
     }
 
     /// Takes every XDP program off the ports where frames come in, until the next variant is set: that of a level, and what the
@@ -305,7 +318,10 @@ impl Transport for InProcess<'_> {
                     if self.standing.attached.contains_key(hook)
                         && let Some(loaded) = self.standing.programs.of(*hook)
                     {
-                        answers.attached.insert(*hook, loaded.id()?);
+                        let number = self.topology.dut().run(move || loaded.number())??;
+                        answers
+                            .attached
+                            .extend(number.map(|number| (*hook, number)));
                     }
                 }
                 Question::ImageWriter => {
@@ -524,6 +540,9 @@ impl InProcess<'_> {
             self.announce_pins(journal, &program)?;
             if hook == Hook::Xdp && program.object().is_some() {
                 self.standing.xdp_drops_before = Some(self.xdp_drops()?);
+            }
+            if program.drops_are_uncounted() {
+                self.standing.uncounted.insert(hook);
             }
             let loaded = self.standing.load(&program)?;
             for port in &attachment.ports {

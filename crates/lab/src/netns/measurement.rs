@@ -21,7 +21,7 @@ use super::quiet::RunningLoad;
 use super::undo::WithDut;
 use crate::block::{Asked, BlockLog, LabEvent, MeasuredSlice, conservation};
 use crate::clock::settled;
-use crate::counters::{Drops, difference, drops};
+use crate::counters::{Drops, ThroughDut, difference, drops};
 use crate::cpu_account::CpuAccount;
 use crate::cpu_speed::SpeedLog;
 use crate::drop_reasons::DropReasons;
@@ -252,6 +252,8 @@ impl<'a> Measurement<'a> {
             self.switch(self.variant(name))?;
         }
         let drops_before = self.drops(stratum)?;
+        let direction = self.resolved.direction();
+        let dut_before = self.topology.dut_packets(direction)?;
         let load = self.start_load(stratum, generator)?;
 
         let settle = Duration::from_millis(design.settle_ms.into());
@@ -286,6 +288,16 @@ impl<'a> Measurement<'a> {
             },
             |(counts, dropped)| counts.forwarded_frames + dropped >= offered_frames,
         )?;
+        if let Some(reason) = self.dut.uncounted_drops() {
+            let dut = self.topology.dut_packets(direction)?;
+            let through = ThroughDut {
+                offered_frames,
+                entered_frames: dut[0] - dut_before[0],
+                left_frames: dut[1] - dut_before[1],
+                forwarded_frames: counts.forwarded_frames,
+            };
+            drops.extend(through.lost(&drops).map(|frames| (reason, frames)));
+        }
         let conservation = conservation(
             offered_frames,
             counts.forwarded_frames,

@@ -11,6 +11,8 @@ use fwdlab_sys::StackSample;
 
 /// What a function of the kernel is called where no name is known.
 const KERNEL: &str = "[kernel]";
+/// What an eBPF program is called where the kernel hides the names of all.
+const PROGRAM: &str = "[bpf]";
 /// What the code of another process is called: all of it.
 const OTHER_PROCESS: &str = "[user]";
 /// What a function of this process is called where no name is known.
@@ -87,28 +89,23 @@ impl Symbols {
     }
 
     fn of_kernel(&mut self, address: u64) -> String {
-        if self.kernel.is_err() && !self.is_fresh {
+        let function = self
+            .kernel
+            .as_ref()
+            .ok()
+            .and_then(|it| it.function(address));
+        // It may be the end of what was there, and something else be there now.
+        if function.is_none_or(|function| function.comes_and_goes) && !self.is_fresh {
             self.read_kernel();
         }
-        let known = |kernel: &Result<KernelSymbols, _>| {
-            let function = kernel.as_ref().ok()?.function(address)?;
-            Some((function.name.to_owned(), function.comes_and_goes))
-        };
-        match known(&self.kernel) {
-            // It may be the end of what was there, and something else be there now.
-            Some((_, true)) | None if !self.is_fresh => {
-                self.read_kernel();
-                known(&self.kernel).map_or_else(|| KERNEL.to_owned(), |(name, _)| name)
-            }
-            Some((name, _)) => name,
-            None => KERNEL.to_owned(),
-        }
+        kernel_name(&self.kernel, address).to_owned()
     }
 
     fn read_kernel(&mut self) {
         self.is_fresh = true;
-        let text = fs::read("/proc/kallsyms").unwrap_or_default();
-        self.kernel = KernelSymbols::parse(&text);
+        let [symbols, modules] =
+            ["/proc/kallsyms", "/proc/modules"].map(|file| fs::read(file).unwrap_or_default());
+        self.kernel = KernelSymbols::parse(&symbols, &modules);
     }
 
     fn of_process(&mut self, address: u64) -> String {
@@ -124,6 +121,19 @@ impl Symbols {
             .entry(thread)
             .or_insert_with(|| look_up(thread))
             .clone()
+    }
+}
+
+/// The function of the kernel at an address. What is neither the kernel's own nor a module's is an eBPF program; where one is
+/// listed, all are.
+fn kernel_name(kernel: &Result<KernelSymbols, KernelSymbolsError>, address: u64) -> &str {
+    let Ok(symbols) = kernel else {
+        return KERNEL;
+    };
+    match symbols.function(address) {
+        Some(function) => function.name,
+        None if symbols.lists_programs() => KERNEL,
+        None => PROGRAM,
     }
 }
 
@@ -229,6 +239,22 @@ mod tests {
         ] {
             assert_eq!(without_levels(name), plain);
         }
+    }
+
+    #[test]
+    fn programs_whose_names_the_kernel_hides_are_called_so() {
+        let kernel = "ffffffff81000000 T ip_forward\nffffffff82000000 T _etext\n";
+        let program = "ffffffffc0000000 t bpf_prog_6deef7357e7b4530_plain\t[bpf]\n";
+        let symbols = |text: &str| KernelSymbols::parse(text.as_bytes(), b"");
+        let named = |symbols, address| kernel_name(&symbols, address).to_owned();
+        let [hidden, listed] = [symbols(kernel), symbols(&[kernel, program].concat())];
+        assert_eq!(named(hidden.clone(), 0xffff_ffff_8100_0001), "ip_forward");
+        assert_eq!(named(hidden, 0xffff_ffff_c000_0001), "[bpf]");
+        let name = "bpf_prog_6deef7357e7b4530_plain";
+        assert_eq!(named(listed.clone(), 0xffff_ffff_c000_0001), name);
+        assert_eq!(named(listed, 0xffff_ffff_b000_0001), "[kernel]");
+        let none = Err(KernelSymbolsError::Hidden);
+        assert_eq!(named(none, 0xffff_ffff_c000_0001), "[kernel]");
     }
 
     #[test]

@@ -6,10 +6,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use aya::Ebpf;
+use aya::programs::{SchedClassifier, TcAttachType};
 use fwdlab_lab::{BlockOutcome, LabError, LabEvent, NetnsLab};
 use fwdlab_model::{
-    AddressFamily, Apply, Binding, CommandBinding, DutInterface, EbpfProgram, InvalidReason, Level,
-    Resolved, Stratum, Values,
+    AddressFamily, Apply, Binding, CommandBinding, DutInterface, InvalidReason, Level,
+    OwnTcProgram, Resolved, Stratum, TcAttach, TcHook, Values,
 };
 
 use crate::rig::{
@@ -526,79 +528,179 @@ fn all_mechanisms_can_be_used_together() {
     assert_sound(&measure(&resolved, &mut |_| ()).unwrap());
 }
 
-/// An object of the test programs for tc, as a lab file names it, with its programs in a section that libbpf names so; it
-/// lies in the folder.
-fn tc_program(
-    folder: &Path,
-    object: &str,
-    section: &[u8; 10],
-    program: Option<&str>,
-) -> Option<EbpfProgram> {
-    let mut bytes = fs::read(test_object(object)).unwrap();
-    while let Some(at) = bytes.windows(10).position(|name| name == b"classifier") {
-        bytes[at..][..10].copy_from_slice(section);
+/// A test program for tc, attached as a level without a table has it.
+fn tc_program(object: &str, program: Option<&str>) -> OwnTcProgram {
+    OwnTcProgram {
+        program: ebpf_program(test_object(object), program),
+        hook: TcHook::default(),
+        attach: TcAttach::default(),
     }
-    let found = folder.join(object);
-    fs::write(&found, &bytes).unwrap();
-    Some(ebpf_program(found, program))
 }
 
-const TC: &[u8; 10] = b"tc\0.......";
-const TC_INGRESS: &[u8; 10] = b"tc/ingress";
-
-fn tc(levels: [(&str, Option<EbpfProgram>); 3]) -> Binding {
+fn tc<const N: usize>(levels: [(&str, Option<OwnTcProgram>); N]) -> Binding {
     let levels = levels.map(|(level, program)| (level.to_owned(), program));
     Binding::Tc(levels.into())
+}
+
+/// The names of the programs that a port of the DUT has by tcx.
+fn by_tcx(port: &str, hook: TcAttachType) -> Vec<String> {
+    let programs = || SchedClassifier::query_tcx(port, hook).unwrap().1;
+    let programs = fwdlab_sys::run_in_namespace(&dut_namespace(), programs);
+    let programs = programs.unwrap().unwrap();
+    let names = programs
+        .iter()
+        .map(|program| program.name_as_str().unwrap().to_owned());
+    names.collect()
 }
 
 #[test]
 fn a_tc_program_is_attached_under_load_and_what_it_drops_is_counted() {
     testkit::require_root!();
     testkit::require_tool!("tc");
-    let folder = tempfile::tempdir().unwrap();
-    let object = |object, section, program| tc_program(folder.path(), object, section, program);
-    let binding = tc([
+    let shed = || tc_program("tc_shed.bpf.o", Some("shed"));
+    let egress = OwnTcProgram {
+        hook: TcHook::Egress,
+        ..shed()
+    };
+    let mut levels = vec![
         ("none", None),
-        ("only", object("tc_pass.bpf.o", TC, None)),
-        ("shed", object("tc_shed.bpf.o", TC_INGRESS, Some("shed"))),
-    ]);
-    let resolved = experiment(&FAMILIES, binding, &["none", "only", "shed"]);
-    let (outcome, seen) = observe(
-        &resolved,
-        &["tc", "filter", "show", "dev", "dut-in", "ingress"],
-    );
-    assert_sound(&outcome);
-    for (variant, filters) in &seen {
-        match variant.as_str() {
-            "none" => assert_eq!(filters, ""),
-            "only" => assert!(filters.contains(" name pass "), "{filters}"),
-            _ => assert!(filters.contains(" name shed "), "{filters}"),
+        ("only", Some(tc_program("tc_pass.bpf.o", None))),
+        ("shed", Some(shed())),
+        ("egress", Some(egress)),
+    ];
+    // From Linux 6.6 on.
+    if SchedClassifier::query_tcx("lo", TcAttachType::Ingress).is_ok() {
+        for (level, hook) in [("tcx", TcHook::Ingress), ("tcx egress", TcHook::Egress)] {
+            let attach = TcAttach::Tcx;
+            levels.push((
+                level,
+                Some(OwnTcProgram {
+                    hook,
+                    attach,
+                    ..shed()
+                }),
+            ));
         }
     }
-    // Maps are a program's state: it is loaded again for every slice.
-    let programs: BTreeSet<_> = seen.iter().map(|(_, filters)| filters).collect();
-    let with_one = seen.iter().filter(|(variant, _)| variant != "none");
-    let nothing = usize::from(programs.iter().any(|filters| filters.is_empty()));
-    assert_eq!(programs.len() - nothing, with_one.count(), "{seen:?}");
-    for trial in &outcome.trials {
-        let dropped = trial.dut.drops.get("tc ingress of dut-in");
-        let sheds = trial.variant.as_str() == "shed";
-        assert_eq!(
-            dropped.is_some_and(|frames| *frames > 0),
-            sheds,
-            "{trial:?}"
-        );
+    let names: Vec<&str> = levels.iter().map(|(name, _)| *name).collect();
+    let binding = Binding::Tc(
+        levels
+            .iter()
+            .map(|(name, it)| ((*name).to_owned(), it.clone()))
+            .collect(),
+    );
+    let resolved = experiment(&FAMILIES, binding, &names);
+    let mut seen = Vec::new();
+    let outcome = measure(&resolved, &mut |event| {
+        if let LabEvent::Slice(slice) = event {
+            let dut = dut_namespace();
+            let filters = |port, hook| {
+                let show = ["tc", "filter", "show", "dev", port, hook];
+                run(&[&["ip", "netns", "exec", &dut][..], &show].concat())
+            };
+            let filters = [filters("dut-in", "ingress"), filters("dut-out", "egress")];
+            let tcx = match levels.len() {
+                4 => [vec![], vec![]],
+                _ => [
+                    by_tcx("dut-in", TcAttachType::Ingress),
+                    by_tcx("dut-out", TcAttachType::Egress),
+                ],
+            };
+            seen.push((slice.variant.as_str().to_owned(), filters, tcx));
+        }
+    })
+    .unwrap();
+    assert_sound(&outcome);
+    for (variant, filters, tcx) in &seen {
+        let has = |name: &str| {
+            let name = format!(" name {name} ");
+            [filters[0].contains(&name), filters[1].contains(&name)]
+        };
+        let expected = match variant.as_str() {
+            "only" => [has("pass") == [true, false], !has("shed")[0]],
+            "shed" => [has("shed") == [true, false], tcx.concat().is_empty()],
+            "egress" => [has("shed") == [false, true], tcx.concat().is_empty()],
+            "tcx" => [filters.concat().is_empty(), *tcx == [vec!["shed"], vec![]]],
+            "tcx-egress" => [filters.concat().is_empty(), *tcx == [vec![], vec!["shed"]]],
+            _ => [filters.concat().is_empty(), tcx.concat().is_empty()],
+        };
+        assert_eq!(expected, [true, true], "{variant}: {filters:?} {tcx:?}");
     }
+    // Maps are a program's state: it is loaded again for every slice.
+    let filters: Vec<String> = seen
+        .iter()
+        .map(|(_, filters, _)| filters.concat())
+        .collect();
+    let with_one: Vec<_> = filters
+        .iter()
+        .filter(|filters| !filters.is_empty())
+        .collect();
+    let programs: BTreeSet<_> = with_one.iter().collect();
+    assert_eq!(programs.len(), with_one.len(), "{seen:?}");
+    for trial in &outcome.trials {
+        let dropped = |reason| {
+            trial
+                .dut
+                .drops
+                .get(reason)
+                .is_some_and(|frames| *frames > 0)
+        };
+        let variant = trial.variant.as_str();
+        assert_eq!(dropped("tc of dut-in"), variant == "shed", "{trial:?}");
+        assert_eq!(dropped("tc of dut-out"), variant == "egress", "{trial:?}");
+    }
+    for conservation in outcome.block.conservation.values() {
+        assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
+        let is_lost = conservation.drops.get("lost in a tc program").is_some();
+        assert_eq!(is_lost, levels.len() > 4, "{conservation:?}");
+    }
+}
+
+#[test]
+fn a_tcx_program_of_another_is_no_part_of_a_variant() {
+    testkit::require_root!();
+    testkit::require_tool!("tc");
+    if SchedClassifier::query_tcx("lo", TcAttachType::Ingress).is_err() {
+        return;
+    }
+    let own = OwnTcProgram {
+        attach: TcAttach::Tcx,
+        ..tc_program("tc_shed.bpf.o", Some("shed"))
+    };
+    let resolved = experiment(
+        &FAMILY,
+        tc([("own", Some(own)), ("none", None)]),
+        &["own", "none"],
+    );
+    let mut others = None;
+    let refused = measure(&resolved, &mut |event| {
+        if let (LabEvent::Slice(_), None) = (event, &others) {
+            let attach = || {
+                let mut programs = Ebpf::load_file(test_object("tc_pass.bpf.o")).unwrap();
+                let pass: &mut SchedClassifier =
+                    programs.program_mut("pass").unwrap().try_into().unwrap();
+                pass.load().unwrap();
+                pass.attach("dut-in", TcAttachType::Ingress).unwrap();
+                programs
+            };
+            let attached = fwdlab_sys::run_in_namespace(&dut_namespace(), attach);
+            others = Some(attached.unwrap().unwrap());
+        }
+    });
+    let refused = refused.unwrap_err().to_string();
+    assert!(
+        refused.contains("it has tcx programs already (pass)"),
+        "{refused}"
+    );
 }
 
 #[test]
 fn a_tc_program_that_was_taken_away_is_seen() {
     testkit::require_root!();
     testkit::require_tool!("tc");
-    let folder = tempfile::tempdir().unwrap();
-    let other = tc_program(folder.path(), "tc_shed.bpf.o", TC, Some("pass"));
-    let pass = tc_program(folder.path(), "tc_pass.bpf.o", TC, None);
-    let binding = tc([("a", pass), ("b", other), ("c", None)]);
+    let other = tc_program("tc_shed.bpf.o", Some("pass"));
+    let pass = tc_program("tc_pass.bpf.o", None);
+    let binding = tc([("a", Some(pass)), ("b", Some(other))]);
     let resolved = experiment(&FAMILY, binding, &["a", "b"]);
     // In the midst of slices: between two of them it is attached again.
     let often =
@@ -624,26 +726,27 @@ fn a_tc_program_that_was_taken_away_is_seen() {
 fn objects_without_the_tc_program_are_errors_that_name_the_file() {
     testkit::require_root!();
     testkit::require_tool!("tc");
-    let folder = tempfile::tempdir().unwrap();
-    let object = |object, program| tc_program(folder.path(), object, TC, program);
-    let no_object = ebpf_program("Cargo.toml".into(), None);
+    let no_object = OwnTcProgram {
+        program: ebpf_program("Cargo.toml".into(), None),
+        ..tc_program("tc_pass.bpf.o", None)
+    };
     for (program, expected) in [
         (
-            object("tc_shed.bpf.o", None),
+            tc_program("tc_shed.bpf.o", None),
             "tc_shed.bpf.o: it has several tc programs (pass, shed); name one with `program` in the lab file",
         ),
         (
-            object("tc_pass.bpf.o", Some("shed")),
+            tc_program("tc_pass.bpf.o", Some("shed")),
             "tc_pass.bpf.o: it has no tc program \"shed\"; it has: pass",
         ),
         (
-            Some(no_object),
+            no_object,
             "Cargo.toml: it is no eBPF object that can be loaded (error parsing ELF data); compile it with `clang -O2 -g \
              -target bpf -c`, with programs in SEC(\"xdp\"), SEC(\"xdp.frags\") or SEC(\"tc\"); what cannot be loaded so, \
              a `command` may load",
         ),
     ] {
-        let binding = tc([("program", program), ("none", None), ("nothing", None)]);
+        let binding = tc([("program", Some(program)), ("none", None)]);
         let refused = measure(
             &experiment(&FAMILY, binding, &["program", "none"]),
             &mut |_| (),

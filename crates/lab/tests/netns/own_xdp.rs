@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use aya::Ebpf;
+use aya::programs::Xdp;
 use fwdlab_lab::{LabError, LabEvent};
 use fwdlab_model::binding::OwnXdpProgram;
 use fwdlab_model::{
@@ -14,7 +16,7 @@ use fwdlab_model::{
 
 use crate::mechanisms::observe;
 use crate::rig::{
-    FAMILIES, ebpf_program, evidence_against, experiment, measure, test_object, upload,
+    FAMILIES, ebpf_program, evidence_against, experiment, measure, run_in, test_object, upload,
 };
 
 const FAMILY: [AddressFamily; 1] = [AddressFamily::Inet];
@@ -71,8 +73,10 @@ fn own_xdp_programs_forward_with_what_is_set_in_them_and_what_they_drop_is_count
         maps: contents(
             folder.path(),
             "ports",
-            r#"[{"key":["0x01",0,0,0],"value":"{dut-out}"}]"#,
+            r#"[{"key":["0x01",0,0,0],"value":"{dut-out}"},{"key":3,"value":"{dut-out}"}]"#,
         ),
+        // The object has room for 2.
+        max_entries: [("ports".to_owned(), 4)].into(),
         ..router("by_port")
     };
     let stages = ["plain", "plain"].map(str::to_owned).to_vec();
@@ -88,6 +92,7 @@ fn own_xdp_programs_forward_with_what_is_set_in_them_and_what_they_drop_is_count
         ("first_stage", native(in_stages)),
         ("sheds", native(router("sheds"))),
         ("generic", own(router("plain"), XdpMode::Generic)),
+        ("loses", own(router("sheds"), XdpMode::Generic)),
     ];
     let names = levels.clone().map(|(name, _)| name);
     let resolved = experiment(&FAMILIES, xdp(levels), &names);
@@ -108,11 +113,14 @@ fn own_xdp_programs_forward_with_what_is_set_in_them_and_what_they_drop_is_count
     }
     for conservation in outcome.block.conservation.values() {
         assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
+        let lost = conservation.drops.get("lost in an XDP program");
+        assert!(lost.is_some_and(|frames| *frames > 0), "{conservation:?}");
     }
     for (variant, link) in &seen {
         let name = match variant.as_str() {
             "kernel" => "",
             "generic" => "plain",
+            "loses" => "sheds",
             name => &name.replace('-', "_"),
         };
         let shown = format!(" name {name} ");
@@ -121,7 +129,8 @@ fn own_xdp_programs_forward_with_what_is_set_in_them_and_what_they_drop_is_count
             variant != "kernel",
             "{variant}: {link}"
         );
-        assert_eq!(link.contains("xdpgeneric"), variant == "generic", "{link}");
+        let is_generic = ["generic", "loses"].contains(&variant.as_str());
+        assert_eq!(link.contains("xdpgeneric"), is_generic, "{link}");
     }
 }
 
@@ -256,4 +265,23 @@ fn a_program_is_on_the_ports_that_its_level_names() {
             "{variant}: {link}"
         );
     }
+}
+
+#[test]
+fn a_program_for_frames_in_several_pieces_leaves_a_port_that_has_such() {
+    testkit::require_root!();
+    let namespace = fwdlab_sys::NetworkNamespace::create("pieces").unwrap();
+    let veth = "ip link add jumbo mtu 9000 type veth peer name other mtu 9000";
+    run_in(&namespace, &veth.split(' ').collect::<Vec<_>>());
+    let leaves = || {
+        let mut object = Ebpf::load_file(test_object("xdp_router.bpf.o")).unwrap();
+        let program: &mut Xdp = object.program_mut("by_port").unwrap().try_into().unwrap();
+        program.load().unwrap();
+        let mut program =
+            fwdlab_traffic::XdpProgram::of(object, "by_port".to_owned(), XdpMode::Native, true);
+        program.attach("jumbo").unwrap();
+        program.detach().unwrap();
+        assert!(!program.is_attached());
+    };
+    namespace.run(leaves).unwrap();
 }

@@ -276,6 +276,7 @@ pub(crate) fn ebpf_program(object: PathBuf, program: Option<&str>) -> EbpfProgra
         object: upload(object),
         program: program.map(str::to_owned),
         globals: BTreeMap::new(),
+        max_entries: BTreeMap::new(),
         maps: BTreeMap::new(),
         tail_calls: BTreeMap::new(),
     }

@@ -14,7 +14,14 @@ use super::Binder;
 use super::name::is_path_part;
 
 /// The keys that every program's table has.
-pub(super) const KEYS: [&str; 5] = ["object", "program", "globals", "maps", "tail_calls"];
+pub(super) const KEYS: [&str; 6] = [
+    "object",
+    "program",
+    "globals",
+    "max_entries",
+    "maps",
+    "tail_calls",
+];
 
 /// An object file, relative to the lab file, and what is set in it.
 #[derive(Debug)]
@@ -22,6 +29,7 @@ pub(super) struct Named {
     object: Spanned<String>,
     program: Option<String>,
     globals: BTreeMap<String, GlobalValue>,
+    max_entries: BTreeMap<String, u32>,
     maps: BTreeMap<String, Spanned<String>>,
     tail_calls: BTreeMap<String, Vec<String>>,
 }
@@ -30,12 +38,17 @@ pub(super) struct Named {
 pub(super) fn properties() -> serde_json::Value {
     let number = json!({ "type": "integer" });
     let numbers = json!({ "type": "array", "items": number, "minItems": 1 });
+    let entries = json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX });
     let value = json!({ "anyOf": [{ "type": ["integer", "boolean"] }, numbers] });
     let functions = json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
     json!({
         "object": line("The eBPF object file, relative to this file."),
         "program": line("Which of its programs, by the name of its function; needed where it has several."),
         "globals": by_level("The values of global variables, by name; a list is an array.", value),
+        "max_entries": by_level(
+            "How many entries a map has room for, by the map's name; by default as many as the object says.",
+            entries,
+        ),
         "maps": by_level(
             "The file of a map's contents, relative to this file, by the map's name: in the form of `bpftool --json map \
              dump`.",
@@ -54,6 +67,7 @@ pub(super) fn object(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -
         object: reading.line(value, what)?,
         program: None,
         globals: BTreeMap::new(),
+        max_entries: BTreeMap::new(),
         maps: BTreeMap::new(),
         tail_calls: BTreeMap::new(),
     })
@@ -72,6 +86,10 @@ pub(super) fn read(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<Named
             .with_help("give the name of its function in C");
     }
     let globals = named(reading, table, "globals", global);
+    let max_entries = named(reading, table, "max_entries", |reading, value, what| {
+        let entries = reading.integer(value, what, 1..=i64::from(u32::MAX))?;
+        u32::try_from(entries).ok()
+    });
     let maps = named(reading, table, "maps", |reading, value, what| {
         reading.line(value, what)
     });
@@ -80,6 +98,7 @@ pub(super) fn read(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<Named
         object: object?,
         program: program.map(Spanned::into_inner),
         globals,
+        max_entries,
         maps,
         tail_calls,
     })
@@ -151,6 +170,7 @@ pub(super) fn bind(binder: &mut Binder<'_, '_>, named: &Named) -> Option<EbpfPro
         object: object?,
         program: named.program.clone(),
         globals: named.globals.clone(),
+        max_entries: named.max_entries.clone(),
         maps: maps?,
         tail_calls: named.tail_calls.clone(),
     })

@@ -4,13 +4,31 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use crate::binding::Binding;
+use crate::binding::{Binding, OwnTcProgram, TcAttach, TcHook};
 use crate::document::{Reading, Value};
 use crate::kind::{LabKind, System};
-use crate::schema_parts::{by_level, table};
+use crate::schema_parts::{by_level, table, words};
 
 use super::ebpf::{self, Named};
 use super::{Binder, ByLevel, Description, Given, Levels, Mechanism, levels};
+
+const HOOKS: &[(&str, TcHook)] = &[("ingress", TcHook::Ingress), ("egress", TcHook::Egress)];
+
+const ATTACHES: &[(&str, TcAttach)] = &[("clsact", TcAttach::Clsact), ("tcx", TcAttach::Tcx)];
+
+const KEYS: &[&str] = &{
+    let [object, program, globals, max_entries, maps, tail_calls] = ebpf::KEYS;
+    [
+        object,
+        program,
+        globals,
+        max_entries,
+        maps,
+        tail_calls,
+        "hook",
+        "attach",
+    ]
+};
 
 pub(super) const TC: Description = Description {
     key: "tc",
@@ -18,13 +36,31 @@ pub(super) const TC: Description = Description {
     levels: Levels::Files,
     kinds: &[LabKind::Netns, LabKind::Ssh(System::Linux)],
     takes_values: false,
-    table: Some((&ebpf::KEYS, "/additionalProperties/anyOf/1")),
+    table: Some((KEYS, "/additionalProperties/anyOf/1")),
     read,
     schema,
 };
 
+/// What a level names.
+#[derive(Debug)]
+struct Level {
+    program: Named,
+    hook: TcHook,
+    attach: TcAttach,
+}
+
 fn schema() -> serde_json::Value {
-    let program = table(json!({ "required": ["object"], "properties": ebpf::properties() }));
+    let mut properties = ebpf::properties();
+    properties["hook"] = words(
+        "Which frames it is run for: those that come in at the DUT's receiving interface, by default, or those that go out at \
+         the one that forwards.",
+        HOOKS,
+    );
+    properties["attach"] = words(
+        "What it is attached by: a filter of clsact, by default, or a tcx link (from Linux 6.6 on).",
+        ATTACHES,
+    );
+    let program = table(json!({ "required": ["object"], "properties": properties }));
     by_level(
         "The eBPF object file of each level, relative to this file, whose tc program is attached to the ingress of the \
          DUT's receiving interface; a table says more of it; \"\" is none.",
@@ -33,40 +69,64 @@ fn schema() -> serde_json::Value {
 }
 
 fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
-    let program = |reading: &mut Reading<'_>, value: &Value<'_>, what: &str| {
-        program(reading, value, what, given.keys)
+    let level = |reading: &mut Reading<'_>, value: &Value<'_>, what: &str| {
+        level(reading, value, what, given.keys)
     };
     Some(Box::new(ByLevel {
-        meanings: levels(reading, given.value, given.what, program),
+        meanings: levels(reading, given.value, given.what, level),
         bind,
         sets: Some("the tc program"),
     }))
 }
 
-fn bind(binder: &mut Binder<'_, '_>, programs: &BTreeMap<String, Option<Named>>) -> Binding {
-    let programs = binder.levels(programs).into_iter();
-    let programs = programs.filter_map(|(level, named)| match named {
-        Some(named) => Some((level, Some(ebpf::bind(binder, named)?))),
-        None => Some((level, None)),
+fn bind(binder: &mut Binder<'_, '_>, levels: &BTreeMap<String, Option<Level>>) -> Binding {
+    let levels = binder.levels(levels).into_iter();
+    let programs = levels.filter_map(|(name, level)| match level {
+        Some(level) => {
+            let program = OwnTcProgram {
+                program: ebpf::bind(binder, &level.program)?,
+                hook: level.hook,
+                attach: level.attach,
+            };
+            Some((name, Some(program)))
+        }
+        None => Some((name, None)),
     });
     Binding::Tc(programs.collect())
 }
 
 /// What a level names; empty text is no program.
-fn program(
+fn level(
     reading: &mut Reading<'_>,
     value: &Value<'_>,
     what: &str,
     keys: &'static [&'static str],
-) -> Option<Option<Named>> {
+) -> Option<Option<Level>> {
     if value.get_ref().as_str() == Some("") {
         return Some(None);
     }
     if !value.get_ref().is_table() {
-        return ebpf::object(reading, value, what).map(Some);
+        return Some(Some(Level {
+            program: ebpf::object(reading, value, what)?,
+            hook: TcHook::default(),
+            attach: TcAttach::default(),
+        }));
     }
     let table = reading.table(value, what, keys)?;
-    ebpf::read(reading, &table).map(Some)
+    let program = ebpf::read(reading, &table);
+    let hook = match table.value("hook") {
+        None => Some(TcHook::default()),
+        Some(value) => reading.word(value, &table.what("hook"), HOOKS),
+    };
+    let attach = match table.value("attach") {
+        None => Some(TcAttach::default()),
+        Some(value) => reading.word(value, &table.what("attach"), ATTACHES),
+    };
+    Some(Some(Level {
+        program: program?,
+        hook: hook?,
+        attach: attach?,
+    }))
 }
 
 #[cfg(test)]
@@ -86,6 +146,12 @@ mod tests {
             ),
             ("\"a.o\"", true),
             ("1", false),
+            (
+                "{ object = \"a.o\", hook = \"egress\", attach = \"tcx\" }",
+                true,
+            ),
+            ("{ object = \"a.o\", hook = \"out\" }", false),
+            ("{ object = \"a.o\", attach = \"netlink\" }", false),
         ] {
             let errors = errors(&format!("tc = {{ v1 = {level} }}"));
             assert_eq!(errors.is_empty(), allowed, "{level}\n{errors}");

@@ -20,11 +20,12 @@ const PROGRAMS: &[(&str, Built)] = &[(WORDS[0], Built::Off), (WORDS[1], Built::F
 const MODES: &[(&str, XdpMode)] = &[("native", XdpMode::Native), ("generic", XdpMode::Generic)];
 
 const KEYS: &[&str] = &{
-    let [object, program, globals, maps, tail_calls] = ebpf::KEYS;
+    let [object, program, globals, max_entries, maps, tail_calls] = ebpf::KEYS;
     [
         object,
         program,
         globals,
+        max_entries,
         maps,
         tail_calls,
         "mode",
@@ -188,6 +189,11 @@ mod tests {
                 true,
             ),
             ("{ object = \"v1.o\", maps = { routes = 1 } }", false),
+            (
+                "{ object = \"v1.o\", max_entries = { routes = 1000 } }",
+                true,
+            ),
+            ("{ object = \"v1.o\", max_entries = { routes = 0 } }", false),
             (
                 "{ object = \"v1.o\", tail_calls = { jump = [\"one\", \"two\"] } }",
                 true,

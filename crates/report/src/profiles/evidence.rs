@@ -14,7 +14,7 @@ use crate::profile_sections::RejectedProfile;
 #[derive(Debug)]
 pub(super) struct Taken<'a> {
     pub(super) record: &'a ProfileRecord,
-    /// Without those of idle CPUs, and with the harness's own frames in one.
+    /// Without those of idle CPUs, with the harness's own frames in one and eBPF programs by name.
     pub(super) stacks: Folded<'a>,
     /// What a packet costs the CPUs that forward.
     pub(super) cost_ns: f64,
@@ -62,6 +62,12 @@ impl<'a> Profiles<'a> {
     /// What is recorded of any of them.
     pub(super) fn first_record(&self) -> Option<&'a ProfileRecord> {
         self.records().next().map(|(_, record)| record)
+    }
+
+    /// The stacks of all that count.
+    pub(super) fn stacks(&self) -> impl Iterator<Item = &Folded<'a>> {
+        let taken = self.taken.values().flat_map(BTreeMap::values);
+        taken.map(|taken| &taken.stacks)
     }
 
     fn records(&self) -> impl Iterator<Item = (&'a TrialRecord, &'a ProfileRecord)> {
@@ -143,7 +149,10 @@ impl<'a> Taken<'a> {
         let stacks = match loaded.resolved.lab.kind {
             // Here the harness's process is the DUT.
             LabKind::Router => all.without_idle(),
-            LabKind::Netns | LabKind::Ssh(_) => all.without_idle().with_harness_in_one(),
+            LabKind::Netns | LabKind::Ssh(_) => {
+                let busy = all.without_idle().with_harness_in_one();
+                busy.with_programs_by_name()
+            }
         };
         let cpus = as_f64(record.samples_by_cpu.len() as u64);
         let busy = match loaded.regime() {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use fwdlab_archive::Loaded;
 use fwdlab_model::{Stratum, VariantName};
-use fwdlab_profile::compare_profiles;
+use fwdlab_profile::{Folded, compare_profiles};
 use fwdlab_stats::{StudentSample, as_f64, percent};
 
 use crate::labels::label_of;
@@ -102,7 +102,8 @@ pub(crate) fn section(
     if !all_compared.is_empty() {
         section.unused = sentences::unused(&section);
     }
-    let warnings = warnings(&section, loaded);
+    let mut warnings = warnings(&section, loaded);
+    warnings.extend(programs_without_names(profiles));
     (Some(section), warnings)
 }
 
@@ -249,6 +250,28 @@ fn warnings(section: &ProfilesSection, loaded: &Loaded) -> Vec<Warning> {
         )
     };
     section.rejected.iter().map(warning).collect()
+}
+
+/// That eBPF programs ran whose functions the profiles cannot name.
+fn programs_without_names(profiles: &Profiles<'_>) -> impl Iterator<Item = Warning> {
+    let hidden = profiles.stacks().any(Folded::has_hidden_programs).then(|| {
+        Warning::new(
+            "W230",
+            None,
+            "the kernel hides the names of eBPF programs: all of them are one function [bpf] in the profiles",
+            "set net.core.bpf_jit_kallsyms = 1 and net.core.bpf_jit_harden = 0 where frames are forwarded, and run again",
+        )
+    });
+    let interpreted = profiles.stacks().any(Folded::has_interpreted_programs).then(|| {
+        Warning::new(
+            "W231",
+            None,
+            "the kernel interprets eBPF programs: they cost several times what they cost compiled, and the profiles do not \
+             show which function of them takes the time",
+            "set net.core.bpf_jit_enable = 1 where frames are forwarded, and run again",
+        )
+    });
+    hidden.into_iter().chain(interpreted)
 }
 
 pub(crate) fn number(count: usize) -> u32 {

@@ -1,5 +1,5 @@
-//! What is attached to a Linux DUT's ports. A fwdlab process on the DUT attaches programs. XDP programs end with that process;
-//! tc filters stay, and the journal removes them.
+//! What is attached to a Linux DUT's ports. A fwdlab process on the DUT attaches programs. XDP programs and tcx links
+//! end with that process; tc filters stay, and the journal removes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -65,7 +65,7 @@ impl Attachments {
         done.map_err(|why| connection.wrong(format!("{what}: {why}")))
     }
 
-    fn attached(&mut self, hook: Hook) -> Result<Option<(u32, Drops)>, LabError> {
+    fn attached(&mut self, hook: Hook) -> Result<Option<(Option<u32>, Drops)>, LabError> {
         let Some(process) = self
             .process
             .as_mut()
@@ -127,7 +127,7 @@ impl Abilities for Attachments {
     }
 
     fn attached(&mut self, hook: Hook) -> Result<Option<u32>, LabError> {
-        Ok(self.attached(hook)?.map(|(number, _)| number))
+        Ok(self.attached(hook)?.and_then(|(number, _)| number))
     }
 
     fn drops(&mut self) -> Result<Drops, LabError> {
@@ -162,7 +162,7 @@ impl Abilities for Attachments {
 pub(super) fn await_no_program(
     connection: &Connection,
     of: &DutHost,
-    names: &[String],
+    names: &BTreeSet<String>,
 ) -> Result<(), LabError> {
     let start = Instant::now();
     let ports = [&of.interface_in, &of.interface_out];
@@ -171,7 +171,7 @@ pub(super) fn await_no_program(
         let answers = connection.run_all(&questions)?;
         let links = answers.iter().flatten();
         let mut there = links.filter_map(|link| name_of(link));
-        if !there.any(|name| names.iter().any(|it| it == name)) || start.elapsed() > HELD_MAX {
+        if !there.any(|name| names.contains(name)) || start.elapsed() > HELD_MAX {
             return Ok(());
         }
         sleep(Duration::from_secs(1));

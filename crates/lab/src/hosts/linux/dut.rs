@@ -87,7 +87,7 @@ pub(in crate::hosts) fn open_dut(
         program: None,
     };
     let dut = Dut::new(host, Box::new(system), settings)?;
-    let names = mechanism::xdp::names(&resolved.lab);
+    let names = mechanism::xdp::names(&resolved.lab, &DutPlace::on_host(of))?;
     if !names.is_empty() {
         await_no_program(connection, of, &names)?;
     }

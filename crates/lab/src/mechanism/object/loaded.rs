@@ -39,6 +39,9 @@ impl LoadedObject {
         for (name, bytes) in &of.globals {
             loader.override_global(name, bytes.as_slice(), true);
         }
+        for (name, entries) in &of.max_entries {
+            loader.map_max_entries(name, *entries);
+        }
         let mut ebpf = if of.pinned.is_empty() {
             guarded(|| loader.load(&object)).map_err(failed)?
         } else {
@@ -71,6 +74,11 @@ impl LoadedObject {
         &self.of.name
     }
 
+    /// Whether it takes frames in several pieces.
+    pub(in crate::mechanism) const fn has_frags(&self) -> bool {
+        self.of.has_frags
+    }
+
     /// Puts the functions of tail calls where they are looked up.
     fn link_tail_calls(&mut self, ebpf: &mut Ebpf) -> Result<(), TrafficError> {
         for (array, functions) in &self.of.tail_calls {
@@ -94,10 +102,10 @@ impl LoadedObject {
         Ok(())
     }
 
-    /// Fills and pins the maps, once, in the namespace of the DUT, to which the numbers of interfaces belong.
+    /// Fills the maps, once, in the namespace of the DUT, to which the numbers of interfaces belong.
     ///
     /// # Errors
-    /// What the kernel refuses, and where another program's map is pinned so.
+    /// What the kernel refuses.
     pub(in crate::mechanism) fn fill(&mut self, ebpf: &Ebpf) -> Result<(), TrafficError> {
         if self.is_filled {
             return Ok(());
@@ -116,6 +124,18 @@ impl LoadedObject {
                 entries.write(&key, &value)?;
             }
         }
+        self.is_filled = true;
+        Ok(())
+    }
+
+    /// Pins the maps of a program that is attached, once.
+    ///
+    /// # Errors
+    /// What the kernel refuses, and where another program's map is pinned so.
+    pub(in crate::mechanism) fn pin(&mut self, ebpf: &Ebpf) -> Result<(), TrafficError> {
+        if !self.pins.is_empty() {
+            return Ok(());
+        }
         for name in &self.of.pinned {
             let path = PathBuf::from(PINS).join(name);
             let what = format!("pinning map {name} to {}", path.display());
@@ -132,7 +152,6 @@ impl LoadedObject {
             self.ids.extend(id(&pinned));
             self.pins.push(path);
         }
-        self.is_filled = true;
         Ok(())
     }
 

@@ -83,7 +83,13 @@ pub(crate) struct OwnObject {
     bytes: Vec<u8>,
     /// Its function.
     pub(crate) name: String,
+    /// Whether it is an XDP program for frames in several pieces.
+    #[serde(default)]
+    has_frags: bool,
     globals: BTreeMap<String, Vec<u8>>,
+    /// How many entries maps have room for, where that is not what the object says.
+    #[serde(default)]
+    max_entries: BTreeMap<String, u32>,
     maps: BTreeMap<String, Contents>,
     /// The functions of each program array.
     tail_calls: BTreeMap<String, Vec<String>>,
@@ -103,8 +109,13 @@ impl OwnObject {
     ) -> Result<Self, LabError> {
         let bytes = file(&of.object)?;
         let wrong = |what| wrong(&of.object.found, what);
-        let shape = Shape::of(&bytes).map_err(wrong)?;
+        let mut shape = Shape::of(&bytes).map_err(wrong)?;
+        for (map, entries) in &of.max_entries {
+            shape.map_mut(map).map_err(wrong)?.set_max_entries(*entries);
+        }
         let name = shape.chosen(kind, of.program.as_deref()).map_err(wrong)?;
+        let section = shape.programs.get(&name);
+        let has_frags = matches!(section, Some(ProgramSection::Xdp { frags: true, .. }));
         let globals = of.globals.iter().map(|(name, value)| {
             let bytes = shape.global(&bytes, name, value).map_err(wrong)?;
             Ok((name.clone(), bytes))
@@ -126,7 +137,9 @@ impl OwnObject {
             kind,
             bytes,
             name,
+            has_frags,
             globals,
+            max_entries: of.max_entries.clone(),
             maps,
             tail_calls: of.tail_calls.clone(),
             pinned: shape.pinned,
@@ -258,15 +271,22 @@ impl Shape {
     }
 
     fn map(&self, name: &str) -> Result<&Map, String> {
-        self.maps.get(name).ok_or_else(|| {
-            // Those of its variables have names that no C has.
-            let names = self.maps.keys().filter(|name| !name.contains('.'));
-            let names: Vec<&str> = names.map(String::as_str).collect();
-            match names.as_slice() {
-                [] => format!("it has no map {name:?}, nor any other"),
-                names => format!("it has no map {name:?}; it has: {}", names.join(", ")),
-            }
-        })
+        self.maps.get(name).ok_or_else(|| self.no_map(name))
+    }
+
+    fn map_mut(&mut self, name: &str) -> Result<&mut Map, String> {
+        let missing = self.no_map(name);
+        self.maps.get_mut(name).ok_or(missing)
+    }
+
+    fn no_map(&self, name: &str) -> String {
+        // Those of its variables have names that no C has.
+        let names = self.maps.keys().filter(|name| !name.contains('.'));
+        let names: Vec<&str> = names.map(String::as_str).collect();
+        match names.as_slice() {
+            [] => format!("it has no map {name:?}, nor any other"),
+            names => format!("it has no map {name:?}; it has: {}", names.join(", ")),
+        }
     }
 
     /// The sizes of a map that can be filled from a file.
