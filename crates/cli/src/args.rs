@@ -625,7 +625,7 @@ pub(crate) struct ReportArguments {
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArguments {
     /// A lab of hosts: also put back what controllers that are gone have left on its DUT, by the copies of their journals
-    /// there. See to it that none of them is at work
+    /// there. Check first that none of them is at work
     #[arg(value_name = "LAB")]
     pub(crate) lab: Option<PathBuf>,
     /// Only say what is left, and change nothing

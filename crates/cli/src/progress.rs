@@ -109,6 +109,7 @@ impl Progress {
                 "the tester does not send by {}: {why}",
                 better.sender()
             )),
+            LabEvent::Unseen { why } => self.say(why),
             LabEvent::Boot { into } => self.draw(&format!("booting {into}")),
             LabEvent::FindsLoad | LabEvent::SetUp => {}
             _ if self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW) => {}

@@ -1,8 +1,9 @@
 //! `fwdlab restore`: puts back what a run that was killed has left changed.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use fwdlab_lab::{Leftover, LeftoverState, OnFailure, Whose};
+use fwdlab_lab::{LeftBy, Leftover, LeftoverState, OnFailure, Whose};
 use fwdlab_model::{Hosts, LabKind, System};
 
 use crate::args::RestoreArguments;
@@ -62,16 +63,33 @@ pub(crate) fn tell_put_back(leftovers: &[Leftover]) {
     match put_back.as_slice() {
         [] => {}
         [one] => output::tell(&one.to_string()),
-        [.., last] => {
-            let by = last.left_by.as_ref();
-            let by = by.map_or("a run that is gone left".to_owned(), |by| {
-                format!("process {} left at {}", by.pid, by.time)
-            });
-            output::tell(&format!("put back {} changes that {by}", put_back.len()));
-        }
+        several => output::tell(&put_back_in_one(several)),
     }
     for leftover in others {
         output::tell(&leftover.to_string());
+    }
+}
+
+/// Changes that were put back, in one line, with the number of runs that had left them.
+fn put_back_in_one(leftovers: &[&Leftover]) -> String {
+    let changes = format!("put back {} changes that", leftovers.len());
+    let known: Vec<&LeftBy> = leftovers
+        .iter()
+        .filter_map(|leftover| leftover.left_by.as_ref())
+        .collect();
+    let pids: BTreeSet<u32> = known.iter().map(|by| by.pid).collect();
+    // Those that no journal tells of are a run's of their own.
+    let runs = pids.len() + usize::from(known.len() < leftovers.len());
+    match known.iter().max_by_key(|by| &by.time) {
+        Some(by) if runs > 1 => format!(
+            "{changes} {runs} runs left, the last of them process {} at {}",
+            by.pid, by.time
+        ),
+        Some(by) => {
+            let first = known.iter().map(|by| &by.time).min().unwrap_or(&by.time);
+            format!("{changes} process {} left at {first}", by.pid)
+        }
+        None => format!("{changes} a run that is gone left"),
     }
 }
 
@@ -83,4 +101,48 @@ fn text(leftovers: &[Leftover]) -> String {
         .iter()
         .map(|leftover| format!("{leftover}\n"))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use fwdlab_lab::Undo;
+
+    use super::*;
+
+    #[test]
+    fn changes_of_several_runs_are_counted_as_theirs() {
+        let leftover = |of: Option<(u32, &str)>| Leftover {
+            what: "a route".to_owned(),
+            undo: Undo::RemoveNamespace {
+                name: "fwdlab-1-2-dut".to_owned(),
+            },
+            left_by: of.map(|(pid, time)| LeftBy {
+                pid,
+                time: time.to_owned(),
+                journal: "/state/host.jsonl".into(),
+                copy: None,
+            }),
+            state: LeftoverState::PutBack,
+        };
+        let line = |of: &[Option<(u32, &str)>]| {
+            let leftovers: Vec<Leftover> = of.iter().map(|of| leftover(*of)).collect();
+            put_back_in_one(&leftovers.iter().collect::<Vec<_>>())
+        };
+        let (one, later, other) = (Some((7, "1 h")), Some((7, "2 h")), Some((9, "3 h")));
+        assert_eq!(
+            line(&[later, one]),
+            "put back 2 changes that process 7 left at 1 h"
+        );
+        let of_two = "put back 3 changes that 2 runs left, the last of them process 9 at 3 h";
+        assert_eq!(line(&[other, later, one]), of_two);
+        assert_eq!(line(&[one, other, one]), of_two);
+        assert_eq!(
+            line(&[one, None]),
+            "put back 2 changes that 2 runs left, the last of them process 7 at 1 h"
+        );
+        assert_eq!(
+            line(&[None, None]),
+            "put back 2 changes that a run that is gone left"
+        );
+    }
 }

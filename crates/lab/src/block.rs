@@ -67,6 +67,11 @@ pub enum LabEvent<'a> {
         /// Why not.
         why: &'a str,
     },
+    /// Something that would make a trial invalid could not be seen.
+    Unseen {
+        /// What, why, and what to do.
+        why: String,
+    },
     /// What passes by itself has spoilt the block's set-up or its load, and the block is begun anew.
     Again {
         /// What was said.

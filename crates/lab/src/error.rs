@@ -261,8 +261,8 @@ pub enum LabError {
     },
     /// A host that does not let us in.
     #[error(
-        "host {host}: {what}: ssh failed: {stderr}; fwdlab answers no questions of ssh and takes no unknown host keys: see \
-         to it that `ssh -o BatchMode=yes {host} true` works"
+        "host {host}: {what}: ssh failed: {stderr}; fwdlab answers no questions of ssh and takes no unknown host keys: make \
+         `ssh -o BatchMode=yes {host} true` work"
     )]
     Ssh {
         /// The host, as ssh knows it.

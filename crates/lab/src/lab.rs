@@ -10,7 +10,7 @@ use crate::doctor::{Finding, examine_netns, examine_router};
 use crate::hosts::{Connection, HostsLab, examine_hosts, refuse_unoffered};
 use crate::journal::Destination;
 use crate::netns::NetnsLab;
-use crate::restore::{Whose, restore_all, restore_own_copies};
+use crate::restore::{Whose, refuse_living, restore_all, restore_own_copies};
 use crate::router::RouterLab;
 use crate::{Asks, BlockOutcome, BlockRun, Choices, LabError, LabEvent, Leftover};
 
@@ -63,7 +63,9 @@ impl Lab {
                     crate::addresses::frames(stratum.family, resolved.traffic(stratum))?;
                 }
                 refuse_unoffered(&hosts, resolved)?;
-                let mut leftovers = restore_all(state_directory, Whose::Host(&hosts.dut.host))?;
+                let host = &hosts.dut.host;
+                let mut leftovers = restore_all(state_directory, Whose::Host(host))?;
+                refuse_living(state_directory, host)?;
                 let connection = Rc::new(Connection::open(Destination::of_dut(&hosts))?);
                 leftovers.extend(restore_own_copies(&connection, state_directory, system)?);
                 let lab = HostsLab::open(

@@ -12,7 +12,7 @@ use crate::LabError;
 use crate::hosts::{Connection, copies};
 use crate::journal::{
     CarryOut, Change, Destination, FoundCopy, HOST_JOURNAL, Turn, Undo, boot, boot_journal,
-    controller, failed, host_journal, left_changes,
+    controller, failed, host_journal, left_changes, living_process,
 };
 use crate::netns::ThisMachine;
 
@@ -296,12 +296,14 @@ pub fn restore_on_host(
     system: System,
     on_failure: OnFailure,
 ) -> Result<Vec<Leftover>, LabError> {
-    let mut leftovers = restore(directory, Whose::Host(&hosts.dut.host), on_failure)?;
+    let host = &hosts.dut.host;
+    let mut leftovers = restore(directory, Whose::Host(host), on_failure)?;
+    refuse_living(directory, host)?;
     let connection = Connection::open(Destination::of_dut(hosts))?;
     let (own, boot) = (controller(directory), boot()?);
     for copy in copies(&connection, system)? {
         if copy.controller == own {
-            refuse_living(&connection, &copy, &boot)?;
+            refuse_living_of(&copy, host, &boot)?;
         }
         leftovers.extend(restore_copy(&connection, copy, on_failure)?);
     }
@@ -311,7 +313,7 @@ pub fn restore_on_host(
 /// Puts back what this controller has left on a DUT and does not know of any more, before anything is measured.
 ///
 /// # Errors
-/// `Host` where a run is at work there, or another controller has left something; `NotRestored`.
+/// `Host` where a run is at work there, or another controller has something open; `NotRestored`.
 pub(crate) fn restore_own_copies(
     connection: &Connection,
     directory: &Path,
@@ -323,25 +325,49 @@ pub(crate) fn restore_own_copies(
         let first = &copy.open[0];
         if copy.controller != own {
             return Err(connection.wrong(format!(
-                "a run of controller {} has changes open there, the first of {}: {}; `fwdlab restore` puts them back on \
-                 that controller, and `fwdlab restore LAB` from here if that controller is gone",
+                "a run of controller {} has changes open there, the first of {}: {}; it may be measuring now: wait until it \
+                 has ended. If it was killed, `fwdlab restore` puts them back on that controller, and `fwdlab restore LAB` \
+                 from here if that controller is gone",
                 copy.controller, first.time, first.what
             )));
         }
-        refuse_living(connection, &copy, &boot)?;
+        refuse_living_of(&copy, connection.host(), &boot)?;
         leftovers.extend(restore_copy(connection, copy, OnFailure::Keep)?);
     }
     refuse_failures(leftovers)
 }
 
-/// Fails where the run that wrote a copy is at work: it puts back by itself what it has changed.
-fn refuse_living(connection: &Connection, copy: &FoundCopy, boot: &str) -> Result<(), LabError> {
+/// Fails where a run of this machine's is at work on a host, as its journals tell: it puts back by itself what it has
+/// changed, and no copy may tell of it.
+///
+/// # Errors
+/// `Host`, and where a journal cannot be read.
+pub(crate) fn refuse_living(directory: &Path, host: &str) -> Result<(), LabError> {
+    let mut journals = journals(directory)?.into_iter();
+    let living = journals.find_map(|journal| {
+        let is_of_host = Whose::Host(host).holds(&journal);
+        is_of_host.then(|| living_process(&journal).transpose())?
+    });
+    match living {
+        Some(pid) => Err(at_work(host, pid?)),
+        None => Ok(()),
+    }
+}
+
+/// The same as the copy of a journal tells.
+fn refuse_living_of(copy: &FoundCopy, host: &str, boot: &str) -> Result<(), LabError> {
     let first = &copy.open[0];
     if first.id.is_of_a_living_process(boot) {
-        let why = format!("a run of process {} is at work there", first.id.pid);
-        return Err(connection.wrong(why));
+        return Err(at_work(host, first.id.pid));
     }
     Ok(())
+}
+
+fn at_work(host: &str, pid: u32) -> LabError {
+    LabError::Host {
+        host: host.to_owned(),
+        why: format!("a run of process {pid} is at work there; wait until it has ended"),
+    }
 }
 
 /// Carries out what a copy says, the latest change first; the last of them is that there is the copy.
@@ -457,10 +483,40 @@ fn journals(directory: &Path) -> Result<Vec<PathBuf>, LabError> {
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
     use super::*;
+    use crate::journal::Journal;
 
     #[test]
-    fn what_is_left_on_a_host_is_told_in_words() {
+    fn a_run_at_work_is_found_by_its_journal_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |host| {
+            let refused = refuse_living(folder.path(), host);
+            refused.err().map(|error| error.to_string())
+        };
+        assert_eq!(refused("router"), None);
+        let open =
+            |name: String| Journal::open(folder.path(), &name, Rc::new(ThisMachine)).unwrap();
+        for name in [host_journal, boot_journal] {
+            let mut journal = open(name("router"));
+            let undo = Undo::RemoveNamespace {
+                name: "fwdlab-1-2-never-there".to_owned(),
+            };
+            journal.announce("a route".to_owned(), undo).unwrap();
+            let why = format!(
+                "host router: a run of process {} is at work there; wait until it has ended",
+                std::process::id()
+            );
+            assert_eq!(refused("router"), Some(why));
+            assert_eq!(refused("other"), None);
+            journal.undo_all().unwrap();
+            assert_eq!(refused("router"), None);
+        }
+    }
+
+    #[test]
+    fn what_is_left_on_a_host_is_described_in_words() {
         let script = ["sh", "-c", "[ ! -e \"$0\" ] || tee \"$0\"", "x"];
         let undo = Undo::OnHost {
             at: Destination {

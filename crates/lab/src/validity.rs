@@ -275,7 +275,7 @@ mod tests {
         let judge = |alone| of_trial(&trial, &evidence, 100.0, 1.0, alone, offered, &paced());
         let reasons = judge(Some(0.03));
         assert_eq!(reasons.len(), 7);
-        let link = "the link of ix0, ix1 was lost under the load; see to the cable";
+        let link = "the link of ix0, ix1 was lost under the load; check the cable";
         let mut texts = reasons.iter().map(ToString::to_string);
         assert!(texts.any(|text| text.starts_with(link)), "{reasons:?}");
         assert!(reasons.iter().any(|reason| reason.to_string()

@@ -241,6 +241,7 @@ fn in_turns_a_block_is_measured_as_planned_and_nothing_is_dropped() {
                     LabEvent::Boot { .. } => "boot",
                     LabEvent::FindsLoad => "finds load",
                     LabEvent::NotSentBy { .. } => "not sent by",
+                    LabEvent::Unseen { .. } => "unseen",
                     LabEvent::Again { .. } => "again",
                 });
             },

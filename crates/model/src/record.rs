@@ -152,7 +152,7 @@ pub enum InvalidReason {
     },
     /// The link of a DUT's port was lost under the load: its cable was unplugged, or its other end went down.
     #[error(
-        "the link of {ports} was lost under the load; see to the cable, the transceivers and the port at its other end"
+        "the link of {ports} was lost under the load; check the cable, the transceivers and the port at its other end"
     )]
     LinkLost {
         /// The ports, by name.

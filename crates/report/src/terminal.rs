@@ -279,6 +279,17 @@ pub(crate) enum Style {
 }
 
 impl Style {
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Plain,
+        Self::Bold,
+        Self::Dim,
+        Self::Green,
+        Self::Yellow,
+        Self::Cyan,
+        Self::Red,
+    ];
+
     /// Of a verdict: the terminal's own blue-green and orange-red, which follow its theme.
     pub(crate) fn of(verdict: &VerdictSection) -> Self {
         match Tone::of(verdict) {

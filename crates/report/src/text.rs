@@ -23,7 +23,8 @@ pub fn one_line(text: &str) -> String {
 }
 
 /// A text of any lines in which nothing acts that others wrote: characters that would are shown as `\x1b`, or as JSON has
-/// them. Line ends and tabs stay, and where colours are shown the sequences that set one, or end it.
+/// them. Line ends and tabs stay, and where colours are shown the sequences of fwdlab's own that set one, or
+/// end it.
 #[must_use]
 pub fn inert(text: &str, colours: bool) -> Cow<'_, str> {
     let is_kept = |character| matches!(character, '\n' | '\t') || !acts(character);
@@ -55,20 +56,18 @@ pub fn inert(text: &str, colours: bool) -> Cow<'_, str> {
     inert.into()
 }
 
-/// The sequence at a text's beginning that does nothing but set a colour or a weight; none that hides text.
+/// What the sequences of fwdlab's own output set, one each: a weight, a colour of text, or the end of them. Others, as those
+/// that set the colour of the ground, may hide text.
+const COLOURS: [&str; 12] = [
+    "", "0", "1", "2", "31", "32", "33", "36", "91", "92", "94", "96",
+];
+
+/// The sequence at a text's beginning, where it is one that fwdlab's own output has.
 fn colour(text: &str) -> Option<&str> {
-    const BYTES_MAX: usize = 20;
     let codes = text.strip_prefix("\x1b[")?;
-    let (codes, _) = codes[..codes.floor_char_boundary(BYTES_MAX)].split_once('m')?;
-    let shows = |code: &str| match code.parse::<u8>() {
-        Ok(code) => !(5..=8).contains(&code),
-        Err(_) => code.is_empty(),
-    };
-    // One of 256 colours has its number behind these two.
-    let hues = codes.strip_prefix("38;5;").unwrap_or(codes);
-    hues.split(';')
-        .all(shows)
-        .then(|| &text[..codes.len() + "\x1b[m".len()])
+    let length = codes.bytes().take_while(u8::is_ascii_digit).count();
+    let is_own = codes[length..].starts_with('m') && COLOURS.contains(&&codes[..length]);
+    is_own.then(|| &text[.."\x1b[m".len() + length])
 }
 
 /// A path as people read it.
@@ -330,7 +329,10 @@ fn broken(word: &str, columns_max: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::terminal::Style;
 
     #[test]
     fn what_others_wrote_cannot_act_on_a_terminal() {
@@ -342,18 +344,74 @@ mod tests {
         ] {
             assert_eq!(inert(text, false), shown);
         }
-        for kept in ["\x1b[1;31mred\x1b[0m", "\x1b[m", "\x1b[38;5;9m"] {
-            assert_eq!(inert(kept, true), kept);
-        }
         for (text, shown) in [
             ("\x1b[8mhidden", r"\x1b[8mhidden"),
             ("\x1b[2Jm", r"\x1b[2Jm"),
-            (
-                "\x1b[1;1;1;1;1;1;1;1;1;1;1m",
-                r"\x1b[1;1;1;1;1;1;1;1;1;1;1m",
-            ),
+            ("\x1b[30;40mhidden", r"\x1b[30;40mhidden"),
+            ("\x1b[1;38;5;9mred", r"\x1b[1;38;5;9mred"),
+            ("\x1b[1", r"\x1b[1"),
         ] {
             assert_eq!(inert(text, true), shown);
+        }
+    }
+
+    #[test]
+    fn colours_of_our_own_output_are_shown() {
+        use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
+        let snippet = || {
+            let annotation = AnnotationKind::Primary.span(0..1).label("label");
+            let context = AnnotationKind::Context.span(1..2).label("label");
+            Snippet::source("text")
+                .path("path")
+                .annotation(annotation)
+                .annotation(context)
+        };
+        let levels = [
+            Level::ERROR,
+            Level::WARNING,
+            Level::NOTE,
+            Level::INFO,
+            Level::HELP,
+        ];
+        for level in levels {
+            let group = level
+                .clone()
+                .primary_title("title")
+                .id("L000")
+                .element(snippet());
+            let group = group.element(level.message("message"));
+            let text = Renderer::styled().render(&[group]);
+            assert!(text.contains("\x1b["), "{text}");
+            assert_eq!(inert(&text, true), text);
+        }
+        let styles = Style::ALL.map(|style| format!("\x1b[{}mtext\x1b[0m", style.code()));
+        for text in styles {
+            assert_eq!(inert(&text, true), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_acts_but_our_own_colours(
+            text in "(\x1b(\\[[0-9;:?]{0,8}[mJHKh]?)?|\u{9b}|\r|[a-z\n\t]|\\PC|\\PC|.){0,40}"
+        ) {
+            let acts = |text: &str| {
+                text.chars().any(|character| acts(character) && !matches!(character, '\n' | '\t'))
+            };
+            prop_assert!(!acts(&inert(&text, false)));
+            let mut shown = inert(&text, true).into_owned();
+            for code in COLOURS {
+                shown = shown.replace(&format!("\x1b[{code}m"), "");
+            }
+            prop_assert!(!acts(&shown), "{shown:?}");
+        }
+
+        #[test]
+        fn text_between_our_own_colours_stays(pieces in prop::collection::vec((0..COLOURS.len(), "[a-z;0-9 ]{0,6}"), 0..9)) {
+            let pieces = pieces.iter().map(|(code, text)| format!("\x1b[{}m{text}", COLOURS[*code]));
+            let text: String = pieces.collect();
+            prop_assert_eq!(&*inert(&text, true), &*text);
         }
     }
 

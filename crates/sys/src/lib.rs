@@ -34,6 +34,7 @@ mod stack_sampler;
 mod sync;
 mod thread;
 mod user_namespace;
+mod waiting;
 mod xdp_slot;
 
 pub use af_xdp::XdpSocket;
@@ -75,6 +76,7 @@ pub use stack_sampler::{
 };
 pub use thread::{start_thread, start_thread_in};
 pub use user_namespace::{NoUserNamespace, enter_user_namespace, is_in_user_namespace};
+pub use waiting::read_waiting;
 pub use xdp_slot::{XdpParking, XdpSlot};
 
 /// Whether this process runs as the machine's root, not as that of a user namespace.

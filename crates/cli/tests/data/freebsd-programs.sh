@@ -157,7 +157,7 @@ shown() {
     fi
     printf '\toptions=4e507bb<RXCSUM,TXCSUM,TSO4,LRO>\n\tether %s\n' "$(cat "/sys/class/net/$1/address")"
     address "$1" | while read -r inet length; do
-        printf '\tinet %s netmask 0xffffff00 broadcast 198.18.0.255\n' "$inet"
+        printf '\tinet %s netmask 0x%x broadcast 198.18.0.255\n' "$inet" $((0xffffffff << (32 - length) & 0xffffffff))
     done
     { has_link_local "$1" && echo "fe80::1%$1 64" || :; address "$1" -6; } | while read -r inet6 length tentative; do
         [ ! -e "$boot/$1.ifdisabled" ] || tentative=tentative

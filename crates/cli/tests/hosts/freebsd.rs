@@ -382,19 +382,28 @@ fn a_neighbour_that_was_not_set_or_was_replaced_is_seen() {
     refused(&rig.run().output().unwrap());
     assert_as_before(&rig, &before);
     // An owner's would be gone with the lab's.
-    for change in ["add", "delete"] {
-        let owners = format!(
-            "ip neigh {change} 198.18.0.77 lladdr 02:00:00:00:00:77 dev eth1 nud permanent"
-        );
-        rig.lab.inside(Host::Dut, &["sh", "-c", &owners]);
-        if change == "add" {
-            let before = rig.dut();
-            let output = rig.run().output().unwrap();
-            assert_eq!(output.status.code(), Some(3), "{}", text(&output));
-            let why = "`arp -an` lists the permanent entry 198.18.0.77 02:00:00:00:00:77 eth1, which FreeBSD drops";
-            assert!(text(&output).contains(why), "{}", text(&output));
-            assert_as_before(&rig, &before);
-        }
+    for (owners, why) in [
+        (
+            "neigh CHANGE 198.18.0.77 lladdr 02:00:00:00:00:77 dev eth1 nud permanent",
+            "`arp -an` lists the permanent entry 198.18.0.77 02:00:00:00:00:77 eth1, which FreeBSD drops",
+        ),
+        (
+            "address CHANGE 198.18.0.2/16 dev eth1",
+            "eth1 has the address 198.18.0.2/16, and the lab needs 198.18.0.2/24; delete that address for the run",
+        ),
+    ] {
+        let change = |word| {
+            let words = owners.replace("CHANGE", word);
+            rig.lab
+                .inside(Host::Dut, &["sh", "-c", &format!("ip {words}")])
+        };
+        change("add");
+        let before = rig.dut();
+        let output = rig.run().output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+        assert!(text(&output).contains(why), "{}", text(&output));
+        assert_as_before(&rig, &before);
+        change("delete");
     }
     // What a reply makes of the entry lasts for some minutes only.
     rig.lab.install(Host::Dut, "arp", &programs);

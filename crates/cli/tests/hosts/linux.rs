@@ -333,6 +333,16 @@ fn what_linux_would_drop_of_its_owners_is_refused_before_anything_is_changed() {
             "inet 198.18.0.2/20 scope global eth1\", and the lab needs 198.18.0.2/24",
         ),
         (
+            "ip address add 198.18.0.9/16 dev eth1",
+            "ip address delete 198.18.0.9/16 dev eth1",
+            "through 198.18.0.1; delete the address 198.18.0.9 of eth1 for the run, which has brought that route",
+        ),
+        (
+            "ip nexthop add id 7 dev eth2",
+            "ip nexthop delete id 7",
+            "it has the next hop \"id 7 dev eth2",
+        ),
+        (
             "ip route add 198.19.0.0/16 via 10.99.1.1",
             "ip route delete 198.19.0.0/16 via 10.99.1.1",
             "it has the route \"198.19.0.0/16 via 10.99.1.1 dev admin\" already, and the lab needs 198.19.0.0/16 through \
@@ -392,8 +402,8 @@ fn a_cable_that_comes_out_invalidates_the_trial_and_a_port_that_is_set_down_ends
         "{}",
         text(&output)
     );
-    let told = "the link of eth2 was lost under the load; see to the cable";
-    assert!(text(&output).contains(told), "{}", text(&output));
+    let why = "the link of eth2 was lost under the load; check the cable";
+    assert!(text(&output).contains(why), "{}", text(&output));
     let records = records(&rig.directory());
     let lost = shared::invalid_reasons(&records)
         .into_iter()
@@ -408,12 +418,12 @@ fn a_cable_that_comes_out_invalidates_the_trial_and_a_port_that_is_set_down_ends
     plug(Host::Dut, "down");
     let output = finish(child);
     assert_eq!(output.status.code(), Some(3), "{}", text(&output));
-    let told = "its port eth2 went down during the block; set it up (`ip link set dev eth2 up`";
-    assert!(text(&output).contains(told), "{}", text(&output));
+    let why = "its port eth2 went down during the block; set it up (`ip link set dev eth2 up`";
+    assert!(text(&output).contains(why), "{}", text(&output));
 }
 
 #[test]
-fn what_bleeds_from_one_variant_to_the_next_is_told() {
+fn what_bleeds_from_one_variant_to_the_next_is_reported() {
     require_rig!();
     let rig = Rig::start();
     // A program that leaves something of its own behind whenever it sets a level.
@@ -529,6 +539,19 @@ fn a_dut_boots_for_every_trial_and_as_by_itself_in_the_end() {
     let custom = rig.lab.grub(Host::Dut).join("custom.cfg");
     fs::write(&custom, "# the owner's\n").unwrap();
     let before = rig.dut();
+    // What a boot would take as well is looked for before the first one.
+    let neighbour = |change: &str| {
+        let set =
+            format!("ip neigh {change} 192.0.2.9 lladdr 02:00:00:00:00:09 dev eth1 nud permanent");
+        rig.lab.inside(Host::Dut, &["sh", "-c", &set])
+    };
+    neighbour("add");
+    let output = rig.run().output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+    let why = "Linux drops \"192.0.2.9 dev eth1";
+    assert!(text(&output).contains(why), "{}", text(&output));
+    assert_eq!(rig.lab.reboots(Host::Dut), 0);
+    neighbour("delete");
     let mut child = rig.run().spawn().unwrap();
     {
         let _reboots = rig.lab.serve_reboots(Some(Duration::from_millis(300)));
@@ -598,7 +621,7 @@ fn a_killed_run_that_had_booted_the_dut_is_put_back() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_loses_nothing() {
+fn a_full_disk_is_reported_and_loses_nothing() {
     require_rig!();
     let rig = Rig::start();
     vary_the_command_line(&rig);

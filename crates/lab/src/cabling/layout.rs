@@ -60,7 +60,7 @@ impl Layout {
                  the file"
             )),
             _ => remarks.push(
-                "no cable was found between the hosts, and a lab needs two; see to the cables, or write the ports into \
+                "no cable was found between the hosts, and a lab needs two; check the cables, or write the ports into \
                  the file"
                     .to_owned(),
             ),

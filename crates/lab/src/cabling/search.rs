@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_that_takes_its_other_port_along_is_told_by_the_other_host() {
+    fn a_card_that_takes_its_other_port_along_is_found_by_the_other_host() {
         let all = ends([dut(1), dut(2), tester(1), tester(2)]);
         let (cabling, _) = search(&all, &all, |end| match end.side {
             Side::Tester => all.clone(),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_tell_where_no_link_drops() {
+    fn frames_decide_where_no_link_drops() {
         let all = ends([dut(1), dut(2), tester(1), tester(2)]);
         let mut search = Search::new(all.clone(), &all);
         while let Some(end) = search.poll_port() {

@@ -406,7 +406,7 @@ fn await_carrier(interface: &str) -> Result<(), String> {
         if start.elapsed() > CARRIER_TIME_MAX {
             let seconds = CARRIER_TIME_MAX.as_secs();
             return Err(format!(
-                "{interface} has had no link for {seconds} s; see to its cable and to the DUT's port"
+                "{interface} has had no link for {seconds} s; check its cable and the DUT's port"
             ));
         }
         sleep(Duration::from_millis(10));
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_is_not_there_is_told() {
+    fn an_interface_that_is_not_there_is_named() {
         let answers = answers("{\"ask\":\"station\",\"interface\":\"no-such-port\"}\n");
         assert!(answers[1].contains("\"failed\""), "{}", answers[1]);
     }

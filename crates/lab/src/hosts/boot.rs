@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_boots_is_named_with_all_that_it_is_told() {
+    fn what_boots_is_named_with_all_its_options() {
         let choice = BootChoice {
             kernel: Some("n277567".into()),
             parameters: vec!["a=1".into(), "b=2".into()],

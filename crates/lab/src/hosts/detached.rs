@@ -1,13 +1,13 @@
 //! A program on the DUT that watches the load by itself: started before there is one, it waits for its frames, looks,
 //! and is only asked for what it saw when the load has ended. Under a load the DUT may have no time for ssh.
 
-use std::io::{BufRead as _, Read};
-use std::process::{Child, ChildStderr, ChildStdout};
+use std::io::{self, BufRead as _, Read as _};
+use std::process::{Child, ChildStdout, ExitStatus};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use super::ssh::{Connection, SSH_FAILED};
+use super::ssh::{Connection, SSH_FAILED, ended};
 use crate::LabError;
 use crate::program::{bounded, command_line, unread};
 
@@ -65,7 +65,10 @@ impl Detached {
         };
         match detached.output.recv_timeout(PATIENCE) {
             Ok(Part::Ready) => Ok(detached),
-            Ok(Part::Rest(_)) | Err(RecvTimeoutError::Disconnected) => Err(detached.failed()),
+            Ok(Part::Rest(_)) | Err(RecvTimeoutError::Disconnected) => {
+                let end = ended(&mut detached.child);
+                Err(detached.failed(end))
+            }
             Err(RecvTimeoutError::Timeout) => Err(detached.late()),
         }
     }
@@ -80,11 +83,14 @@ impl Detached {
                 let _ = self.child.kill();
                 Err(self.on_host(why, String::new()))
             }
-            Ok(Part::Rest(Ok(text))) => match self.child.wait() {
-                Ok(status) if status.success() => Ok(text),
-                _ => Err(self.failed()),
+            Ok(Part::Rest(Ok(text))) => match ended(&mut self.child) {
+                Ok((Some(status), _)) if status.success() => Ok(text),
+                end => Err(self.failed(end)),
             },
-            Ok(Part::Ready) | Err(RecvTimeoutError::Disconnected) => Err(self.failed()),
+            Ok(Part::Ready) | Err(RecvTimeoutError::Disconnected) => {
+                let end = ended(&mut self.child);
+                Err(self.failed(end))
+            }
             Err(RecvTimeoutError::Timeout) => Err(self.late()),
         }
     }
@@ -95,16 +101,16 @@ impl Detached {
     }
 
     /// Why it ended.
-    fn failed(&mut self) -> LabError {
-        let stderr = self.child.stderr.take().map(said).unwrap_or_default();
-        match self.child.wait() {
-            Ok(status) if status.code() == Some(SSH_FAILED) => LabError::Ssh {
+    fn failed(&self, end: io::Result<(Option<ExitStatus>, String)>) -> LabError {
+        match end {
+            Ok((Some(status), stderr)) if status.code() == Some(SSH_FAILED) => LabError::Ssh {
                 host: self.connection.host().to_owned(),
                 what: self.command.clone(),
                 stderr,
             },
-            Ok(status) => self.on_host(status.to_string(), stderr),
-            Err(error) => self.on_host(error.to_string(), stderr),
+            Ok((Some(status), stderr)) => self.on_host(status.to_string(), stderr),
+            Ok((None, stderr)) => self.on_host("its ssh did not end".to_owned(), stderr),
+            Err(error) => self.on_host(error.to_string(), String::new()),
         }
     }
 
@@ -145,10 +151,4 @@ fn read(output: ChildStdout) -> Result<Receiver<Part>, LabError> {
         let _ = sender.send(Part::Rest(text.map_err(|error| unread(&error))));
     })?;
     Ok(parts)
-}
-
-fn said(stderr: ChildStderr) -> String {
-    let mut said = String::new();
-    let _ = stderr.take(4096).read_to_string(&mut said);
-    said.trim().to_owned()
 }

@@ -121,7 +121,7 @@ fn log_in(hosts: &Hosts, host: &str, findings: &mut Vec<Finding>) -> Option<Rc<C
     };
     match Connection::open(destination) {
         Err(error) => {
-            let remedy = format!("see to it that `ssh -o BatchMode=yes {host} true` works");
+            let remedy = format!("make `ssh -o BatchMode=yes {host} true` work");
             findings.push(Finding::fatal(check, error.to_string(), remedy));
             None
         }
@@ -167,15 +167,12 @@ fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Find
     if system == System::Linux {
         findings.extend(tools(&connection, of));
     }
-    let resolved = crate::doctor::control_experiment(lab, load, BLOCKS, false);
-    // Counters are looked at by themselves.
-    let mut without_counters = resolved.clone();
-    let mut bare = of.clone();
-    bare.drop_counters.clear();
-    if let Some(hosts) = &mut without_counters.lab.hosts {
+    let mut resolved = crate::doctor::control_experiment(lab, load, BLOCKS, false);
+    // Counters, and the program that lists them, are looked at by themselves.
+    if let Some(hosts) = &mut resolved.lab.hosts {
         hosts.dut.drop_counters.clear();
     }
-    let mut dut = match open_dut(&connection, &bare, system, &without_counters) {
+    let mut dut = match open_dut(&connection, of, system, &resolved) {
         Ok(dut) => dut,
         Err(error) => {
             let remedy = "put it right, or name other interfaces in the lab file";
@@ -191,8 +188,8 @@ fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Find
         ),
     ));
     if !of.drop_counters.is_empty() {
-        findings.push(match open_dut(&connection, of, system, &resolved) {
-            Ok(_) => Finding::fine(named("counters"), of.drop_counters.join(", ")),
+        findings.push(match dut.prove_counters() {
+            Ok(()) => Finding::fine(named("counters"), of.drop_counters.join(", ")),
             Err(error) => Finding::fatal(
                 named("counters"),
                 error.to_string(),
@@ -344,7 +341,7 @@ fn port(connection: &Connection, of: &DutHost, interface: &str) -> Vec<Finding> 
     findings.push(match (read("carrier").as_deref(), read("speed")) {
         (Some("1"), speed) => {
             let speed = speed.filter(|speed| !speed.starts_with('-'));
-            let speed = speed.map_or("speed not told".to_owned(), |speed| {
+            let speed = speed.map_or("speed unknown".to_owned(), |speed| {
                 format!("{speed} Mbit/s")
             });
             Finding::fine(named("link"), format!("up, {speed}"))
@@ -352,7 +349,7 @@ fn port(connection: &Connection, of: &DutHost, interface: &str) -> Vec<Finding> 
         _ => Finding::warning(
             named("link"),
             "down",
-            "see to its cable; a port that is only not set up is brought up by a run",
+            "check its cable; a port that is only not set up is brought up by a run",
         ),
     });
     if let Ok(pause) = connection.run(&["ethtool", "-a", interface], "") {

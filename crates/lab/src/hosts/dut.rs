@@ -71,6 +71,14 @@ pub(super) trait DutSystem {
     /// `Host` where it cannot, and those of the connection.
     fn look_at_ports(&self, host: &OnHost) -> Result<[String; 2], LabError>;
 
+    /// Proves that the counters of drops which the lab file names are there.
+    ///
+    /// # Errors
+    /// `Host` where one is not, and those of the connection.
+    fn prove_counters(&self, _host: &OnHost) -> Result<(), LabError> {
+        Ok(())
+    }
+
     /// A command that the host refuses until it has a port.
     fn question_of_port(&self, interface: &str) -> Vec<String>;
 
@@ -87,6 +95,17 @@ pub(super) trait DutSystem {
     /// # Errors
     /// Those of the connection.
     fn has_tentative_addresses(&self, host: &OnHost) -> Result<bool, LabError>;
+
+    /// Refuses a host with something of its owner's that could not be put back; asks only what holds in any of its boots.
+    ///
+    /// # Errors
+    /// `Host` where there is such, and those of the connection.
+    fn refuse_losses(
+        &self,
+        host: &OnHost,
+        families: &[AddressFamily],
+        stations: [&Station; 2],
+    ) -> Result<(), LabError>;
 
     /// What gives it addresses, neighbours and routes for the frames from the generator to the sink, and how everything was
     /// that `looks` ask for.
@@ -137,9 +156,12 @@ pub(super) trait DutSystem {
     /// What was shown then.
     fn link(&self, shown: &str) -> PortLink;
 
-    /// Whether a link was lost from one history of a port to the next; none is known where a system keeps none.
-    fn is_link_lost(&self, before: &str, now: &str) -> bool {
-        before != now
+    /// What became of a port's link from one history to the next; none is lost where a system keeps no history.
+    fn link_since(&self, before: &str, now: &str) -> LinkSince {
+        match before == now {
+            true => LinkSince::Kept,
+            false => LinkSince::Lost,
+        }
     }
 
     /// The counter of an interface's received frames that it dropped, as [`drops`](Self::drops) names it.
@@ -180,6 +202,15 @@ pub(super) struct PortLink {
     pub(super) is_up: bool,
     /// What its link did so far, as its system tells.
     pub(super) history: String,
+}
+
+/// What became of a port's link between two looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LinkSince {
+    Kept,
+    Lost,
+    /// Its history does not reach back to the first look.
+    Unknown,
 }
 
 /// The ports of a DUT by their names.
@@ -229,6 +260,14 @@ impl Dut {
         })
     }
 
+    /// Proves that the counters of drops which the lab file names are there.
+    ///
+    /// # Errors
+    /// As of [`DutSystem::prove_counters`].
+    pub(super) fn prove_counters(&self) -> Result<(), LabError> {
+        self.system.prove_counters(&self.host)
+    }
+
     /// Frames of a stratum that cross it.
     pub(super) fn crossed_by<'a>(
         &'a self,
@@ -267,6 +306,7 @@ impl Dut {
         system.abilities().forget();
         host.await_ports(|interface| system.question_of_port(interface))?;
         host.macs = system.look_at_ports(host)?;
+        system.prove_counters(host)?;
         await_rest(&self.host.connection, || {
             let is_under_way = self.system.has_tentative_addresses(&self.host)?;
             Ok((self.facts()?, is_under_way))
@@ -336,6 +376,18 @@ impl Dut {
         let reason = settings.unavailable(&mut over_ssh, variant, asks)?;
         let host = over_ssh.host.connection.host();
         Ok(reason.map(|reason| format!("host {host}: {reason}")))
+    }
+
+    /// Refuses it where something of its owner's could not be put back; changes nothing.
+    ///
+    /// # Errors
+    /// As of [`DutSystem::refuse_losses`].
+    pub(super) fn refuse_losses(
+        &self,
+        families: &[AddressFamily],
+        stations: [&Station; 2],
+    ) -> Result<(), LabError> {
+        self.system.refuse_losses(&self.host, families, stations)
     }
 
     /// Proves that it can be given what frames need; changes nothing.
@@ -445,16 +497,16 @@ impl Dut {
         &mut self,
         family: AddressFamily,
     ) -> Result<(Drops, PortLinks), LabError> {
-        let ports = self.host.ports().map(str::to_owned);
-        let question = |system: &dyn DutSystem, port: &str| system.question_of_link(port);
+        let ports = self.host.ports().map(|port| {
+            let question = self.system.question_of_link(port);
+            (port.to_owned(), question)
+        });
         let mut questions = self.settings.counters();
-        questions.extend(ports.iter().map(|port| question(&*self.system, port)));
+        questions.extend(ports.iter().map(|(_, question)| question.clone()));
         let (mut drops, answers) = self.system.drops(&self.host, family, questions)?;
         let mut links = PortLinks::new();
-        for port in ports {
-            let link = self
-                .system
-                .link(answers.needed(&question(&*self.system, &port))?);
+        for (port, question) in ports {
+            let link = self.system.link(answers.needed(&question)?);
             if !link.is_up {
                 // A host that has booted by itself says so, and the block is measured again.
                 self.facts()?;
@@ -470,15 +522,20 @@ impl Dut {
         Ok((drops, links))
     }
 
-    /// The ports whose link was lost between two looks.
-    pub(super) fn links_lost(&self, before: &PortLinks, now: &PortLinks) -> BTreeSet<String> {
-        let is_lost = |(port, now): &(&String, &PortLink)| {
-            before
-                .get(*port)
-                .is_some_and(|before| (self.system).is_link_lost(&before.history, &now.history))
+    /// The ports to whose link something happened between two looks, or may have.
+    pub(super) fn links_that(
+        &self,
+        became: LinkSince,
+        before: &PortLinks,
+        now: &PortLinks,
+    ) -> BTreeSet<String> {
+        let is_so = |(port, now): &(&String, &PortLink)| {
+            before.get(*port).is_some_and(|before| {
+                (self.system).link_since(&before.history, &now.history) == became
+            })
         };
-        let lost = now.iter().filter(is_lost);
-        lost.map(|(port, _)| port.clone()).collect()
+        let ports = now.iter().filter(is_so);
+        ports.map(|(port, _)| port.clone()).collect()
     }
 
     /// Under which frames are counted that its receiving interfaces dropped.

@@ -148,9 +148,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_several_commands_the_one_that_failed_is_told() {
+    fn of_several_commands_the_one_that_failed_is_named() {
         let commands = [Errand::of(&["true"]), Errand::of(&["ip", "link"])];
-        let told = |stderr: &str| {
+        let named = |stderr: &str| {
             let error = LabError::OnHost {
                 host: "router".into(),
                 command: "sh -s".into(),
@@ -160,22 +160,22 @@ mod tests {
             of_the_one_that_failed(error, "--- 7 ", &commands).to_string()
         };
         assert_eq!(
-            told("a warning\nno such device\n\n--- 7 1 2\n"),
+            named("a warning\nno such device\n\n--- 7 1 2\n"),
             "host router: `ip link` failed (exit status: 2): a warning\nno such device"
         );
         // It did not come to an end.
         assert_eq!(
-            told("\n--- 7 0\nx\n\n--- 7 1"),
+            named("\n--- 7 0\nx\n\n--- 7 1"),
             "host router: `ip link` failed (exit status: 9): x"
         );
         // A shell that did not even begin, and a mark of nobody's.
         for stderr in ["sh: not found\n", "--- 7 9 1\n", "--- 7 ", ""] {
-            assert!(told(stderr).contains("sh -s"), "{stderr}");
+            assert!(named(stderr).contains("sh -s"), "{stderr}");
         }
     }
 
     #[test]
-    fn what_each_command_printed_is_told_apart() {
+    fn what_each_command_printed_is_kept_apart() {
         let mark = mark();
         let printed = format!("a\nb\n\n{mark}0\n\n{mark}1\nlast\n{mark}0\n");
         let expected = [Some("a\nb\n"), None, Some("last")];

@@ -47,37 +47,87 @@ pub(super) fn left(before: &Facts, after: &Facts) -> BTreeMap<String, (String, S
 }
 
 /// Facts that differ, then and now: what is gone and what is new of those that are lists, and both values of others. Some
-/// lines, and how many more there are.
+/// lines, of which no fact takes those of another, how many more there are, and facts without a line.
 pub(super) fn described(differing: &BTreeMap<String, (String, String)>) -> String {
     const LINES_MAX: usize = 6;
-    let mut lines: Vec<String> = Vec::new();
-    for (name, (then, now)) in differing {
-        let count = lines.len();
-        let is_listed = [then, now].iter().any(|value| value.lines().count() != 1);
-        if is_listed {
-            for (word, from, other) in [("gone", then, now), ("new", now, then)] {
-                // A routing table may have a million lines.
-                let other: HashSet<&str> = other.lines().collect();
-                let of_one = from.lines().filter(|line| !other.contains(line));
-                lines.extend(of_one.map(|line| {
-                    let [line, _] = shown(line, "");
-                    format!("{word}: {name} {line}")
-                }));
+    let parts: Vec<Part> = differing
+        .iter()
+        .flat_map(|(name, (then, now))| parts(name, then, now, LINES_MAX))
+        .collect();
+    let mut shares = vec![0; parts.len()];
+    let mut left = LINES_MAX;
+    let mut is_shared = false;
+    // A line for each in turn, until there are no more of either.
+    while !is_shared {
+        is_shared = true;
+        for (share, part) in shares.iter_mut().zip(&parts) {
+            if left > 0 && *share < part.lines.len() {
+                *share += 1;
+                left -= 1;
+                is_shared = false;
             }
         }
-        // One value each, or the same lines in another order.
-        if lines.len() == count {
-            let [then, now] = shown(then, now);
-            lines.push(format!("{name} was {then:?} and is {now:?}"));
+    }
+    let shown = parts.iter().zip(&shares);
+    let lines: Vec<&str> = shown
+        .flat_map(|(part, share)| &part.lines[..*share])
+        .map(String::as_str)
+        .collect();
+    let mut text = lines.join("; ");
+    let count: usize = parts.iter().map(|part| part.count).sum();
+    if count > lines.len() {
+        text += &format!("; and {} more", count - lines.len());
+    }
+    let without = parts.iter().zip(&shares).filter(|(_, share)| **share == 0);
+    let mut without: Vec<&str> = without.map(|(part, _)| part.name).collect();
+    without.dedup();
+    if !without.is_empty() {
+        let others = without.len().saturating_sub(LINES_MAX);
+        without.truncate(LINES_MAX);
+        text += &format!(", of {}", without.join(", "));
+        if others > 0 {
+            text += &format!(" and {others} other facts");
         }
     }
-    let more = lines.len().saturating_sub(LINES_MAX);
-    lines.truncate(LINES_MAX);
-    let mut text = lines.join("; ");
-    if more > 0 {
-        text += &format!("; and {more} more");
-    }
     text
+}
+
+/// What is gone of a fact, or what is new.
+struct Part<'a> {
+    name: &'a str,
+    /// The first of its lines.
+    lines: Vec<String>,
+    count: usize,
+}
+
+/// The parts in which a fact differs, each with so many lines at most.
+fn parts<'a>(name: &'a str, then: &str, now: &str, lines_max: usize) -> Vec<Part<'a>> {
+    let mut parts = Vec::new();
+    let is_listed = [then, now].iter().any(|value| value.lines().count() != 1);
+    if is_listed {
+        for (word, from, other) in [("gone", then, now), ("new", now, then)] {
+            // A routing table may have a million lines.
+            let other: HashSet<&str> = other.lines().collect();
+            let of_one = || from.lines().filter(|line| !other.contains(line));
+            let lines = of_one().take(lines_max).map(|line| {
+                let [line, _] = shown(line, "");
+                format!("{word}: {name} {line}")
+            });
+            let (lines, count) = (lines.collect(), of_one().count());
+            parts.push(Part { name, lines, count });
+        }
+        parts.retain(|part| part.count > 0);
+    }
+    // One value each, or the same lines in another order.
+    if parts.is_empty() {
+        let [then, now] = shown(then, now);
+        parts.push(Part {
+            name,
+            lines: vec![format!("{name} was {then:?} and is {now:?}")],
+            count: 1,
+        });
+    }
+    parts
 }
 
 /// Two values of a fact, each on one line of bounded length, from shortly before where they differ.
@@ -168,6 +218,24 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("gone: routes 5; and 3 more"), "{text}");
+        let text = differing(&[
+            ("address eth1", "a", "b"),
+            ("routes", &many.join("\n"), "new\nones"),
+            ("sysctl x", "1", "2"),
+        ]);
+        assert_eq!(
+            text,
+            "address eth1 was \"a\" and is \"b\"; gone: routes 0; gone: routes 1; new: routes new; new: routes ones; \
+             sysctl x was \"1\" and is \"2\"; and 7 more"
+        );
+        let names: Vec<String> = (10..30).map(|number| format!("sysctl {number}")).collect();
+        let all: Vec<_> = names.iter().map(|name| (&**name, "1", "2")).collect();
+        let text = differing(&all);
+        assert!(
+            text.contains("sysctl 15 was \"1\" and is \"2\"; and 14 more, of sysctl 16, "),
+            "{text}"
+        );
+        assert!(text.ends_with(", sysctl 21 and 8 other facts"), "{text}");
     }
 
     #[test]

@@ -1,12 +1,18 @@
 //! A load that was sent, and what became of it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use fwdlab_stats::as_f64;
 use fwdlab_sys::BootTime;
 
 use super::protocol::{Counted, Sent};
 use crate::counters::Drops;
+
+/// How long counters of a host may be behind: the drivers of some ports read their cards every two seconds.
+pub(super) const COUNTERS_LATE_MAX: Duration = Duration::from_millis(2500);
+/// How often they are read until then.
+pub(super) const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 
 /// Under which frames are counted that the DUT's end of a virtual cable did not take from the tester's.
 const NOT_TAKEN: &str = "not taken by the DUT's port";
@@ -144,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_complete_where_they_tell_of_almost_all_that_was_lost() {
+    fn counters_are_complete_where_they_account_for_almost_all_that_was_lost() {
         let some = drops([("eth1 rx_missed_errors", 900), ("Ip.InDiscards", 95)]);
         assert!(explain(&some, 995, 1000));
         // Others' frames are dropped, too.

@@ -19,9 +19,11 @@ use super::boot::Booter;
 use super::cables::crossed_cables;
 use super::cpu_watch::CpuWatch;
 use super::detached::{Detached, LOAD_FRAMES_MIN, Window};
-use super::dut::{PortLinks, unless_refused};
+use super::dut::{LinkSince, PortLinks, unless_refused};
 use super::facts::{Facts, described, difference, left};
-use super::load::{SentLoad, Sums, account_for_not_sent, explain};
+use super::load::{
+    BETWEEN_LOOKS, COUNTERS_LATE_MAX, SentLoad, Sums, account_for_not_sent, explain,
+};
 use super::protocol::{SinkState, Station};
 use crate::LabError;
 use crate::block::{Asked, BlockLog, LabEvent, MeasuredSlice, conservation};
@@ -30,11 +32,6 @@ use crate::journal::{Changes, Journal};
 use crate::probe::FailedProbe;
 use crate::sample::Sample;
 use crate::sequence::{Sequence, UnderLoad, stop_if_asked};
-
-/// How long the DUT's counters of drops may be behind: the drivers of some ports read their cards every two seconds.
-const DROPS_LATE_MAX: Duration = Duration::from_millis(2500);
-/// How often they are read until then.
-const BETWEEN_LOOKS_AT_DROPS: Duration = Duration::from_millis(250);
 
 /// How late a program on the DUT may see the load: counters of some ports are a second old.
 const LATE_MAX: Duration = Duration::from_secs(1);
@@ -55,6 +52,8 @@ pub(super) struct Measurement<'a> {
     before: Facts,
     generator: Station,
     sink: Station,
+    /// The DUT's ports of whose link nobody knows whether it was lost under a load.
+    links_unknown: BTreeSet<String>,
     log: BlockLog,
 }
 
@@ -96,6 +95,7 @@ impl<'a> Measurement<'a> {
             before: Facts::new(),
             generator,
             sink,
+            links_unknown: BTreeSet::new(),
             log,
         };
         if !measurement.boots_every_trial() {
@@ -108,6 +108,19 @@ impl<'a> Measurement<'a> {
     /// What would have sent better, and why it does not.
     pub(super) fn refused(&self) -> &[(Tester, String)] {
         self.link.tester.refused()
+    }
+
+    /// Why nobody knows whether a link was lost under a load; none where it is known.
+    pub(super) fn links_unseen(&self) -> Option<String> {
+        let ports: Vec<&str> = self.links_unknown.iter().map(String::as_str).collect();
+        (!ports.is_empty()).then(|| {
+            format!(
+                "host {}: whether the link of {} was lost under a load is not known, because its kernel's message buffer has \
+                 been written full in that time; set kern.msgbufsize higher in its loader.conf, or end what fills it",
+                self.link.dut_connection.host(),
+                ports.join(" or ")
+            )
+        })
     }
 
     fn boots_every_trial(&self) -> bool {
@@ -340,10 +353,12 @@ impl<'a> Measurement<'a> {
         let lost = sent.transmitted_frames.saturating_sub(forwarded);
         let (mut dropped, links_now) =
             self.dropped_since(&before, stratum, lost, sent.offered_frames)?;
-        let links_lost = match self.link.tester.keeps_links() {
-            true => self.link.dut.links_lost(&links, &links_now),
+        let links_that = |became| match self.link.tester.keeps_links() {
+            true => self.link.dut.links_that(became, &links, &links_now),
             false => BTreeSet::new(),
         };
+        let links_lost = links_that(LinkSince::Lost);
+        self.links_unknown.extend(links_that(LinkSince::Unknown));
         let counted_twice = self
             .generator
             .is_virtual
@@ -374,10 +389,10 @@ impl<'a> Measurement<'a> {
         loop {
             let (now, links) = self.link.dut.drops_and_links(stratum.family)?;
             let dropped = counters::difference(before, &now);
-            if explain(&dropped, lost, offered) || start.elapsed() > DROPS_LATE_MAX {
+            if explain(&dropped, lost, offered) || start.elapsed() > COUNTERS_LATE_MAX {
                 return Ok((dropped, links));
             }
-            sleep(BETWEEN_LOOKS_AT_DROPS);
+            sleep(BETWEEN_LOOKS);
         }
     }
 

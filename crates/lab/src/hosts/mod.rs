@@ -95,6 +95,8 @@ pub struct HostsLab {
     environment: Environment,
     /// What every variant was found to be, the first time.
     known: BTreeMap<VariantName, Facts>,
+    /// Whether the user knows that lost links may not be seen.
+    has_said_unseen: bool,
 }
 
 /// Connections and what answers at their ends.
@@ -122,6 +124,7 @@ impl Link {
             Connection::open(destination).map(Rc::new)
         };
         let dut = open_dut(&dut_connection, &hosts.dut, system, resolved)?;
+        dut.prove_counters()?;
         let mut tester = open_tester(hosts, resolved, &mut connect)?;
         // Refuses ports that the machine needs.
         tester.stations()?;
@@ -238,6 +241,7 @@ impl HostsLab {
             link,
             environment,
             known: BTreeMap::new(),
+            has_said_unseen: false,
         };
         if let Some(why) = lab.journal_copy("try").unavailable()? {
             lab.keeps_copies = false;
@@ -268,10 +272,11 @@ impl HostsLab {
         &self.environment
     }
 
-    /// Why the DUT cannot have a variant, for each variant of the experiment.
+    /// Why the DUT cannot have a variant, for each variant of the experiment. Before anything of it is changed or booted, it
+    /// is refused where something of its owner's could not be put back.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// `Host` for what could not, and those of the connection.
     pub fn unavailable(&mut self, asks: Asks) -> Result<Vec<Option<String>>, LabError> {
         let is_both = self.resolved.direction() == Direction::Both;
         if is_both && self.hosts.tester.uses == HostTesterKind::PktGen {
@@ -280,11 +285,14 @@ impl HostsLab {
             return Ok(vec![Some(reason.to_owned()); self.resolved.variants.len()]);
         }
         let Self { resolved, link, .. } = self;
-        // A run comes to that in its first block; what stands on a kernel that is yet to be booted is not seen now.
+        let [generator, sink] = link.tester.stations()?;
+        let stations = [&generator, &sink];
+        let families = &resolved.families();
+        // A run comes to the rest in its first block; what stands on a kernel that is yet to be booted is not seen now.
         if asks == Asks::Plan && self.booter.is_none() {
-            let [generator, sink] = link.tester.stations()?;
-            link.dut
-                .prove_set_up(&resolved.families(), [&generator, &sink])?;
+            link.dut.prove_set_up(families, stations)?;
+        } else {
+            link.dut.refuse_losses(families, stations)?;
         }
         let variants = resolved.variants.iter();
         variants
@@ -442,6 +450,10 @@ impl HostsLab {
         }
         for order in &planned.strata {
             measurement.measure_stratum(order, &mut sequence)?;
+        }
+        if let Some(why) = measurement.links_unseen().filter(|_| !self.has_said_unseen) {
+            self.has_said_unseen = true;
+            (sequence.on_event)(LabEvent::Unseen { why });
         }
         let (log, differing_facts) = measurement.finish()?;
         let mut asked = AskedLoad::of(&self.resolved);

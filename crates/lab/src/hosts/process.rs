@@ -1,7 +1,7 @@
 //! A process of fwdlab's own on a host, a tester's or the DUT's: brought there, started, and asked over ssh.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read as _, Seek as _, Write as _};
+use std::io::{self, BufReader, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use fwdlab_sys::Input;
 use object::build::elf::Builder;
 
 use super::protocol::{Answer, Ask, BETWEEN_SIGNS_OF_LIFE, Hello, PROTOCOL, lines};
-use super::ssh::Connection;
+use super::ssh::{Connection, killed};
 use crate::error::start;
 use crate::{LabError, verifier_log};
 
@@ -160,12 +160,7 @@ impl AgentProcess {
 
     /// What a process that is gone left as its last words.
     fn ended(&mut self, what: &str, why: &str) -> LabError {
-        let _ = self.child.kill();
-        let mut said = String::new();
-        if let Some(stderr) = &mut self.child.stderr {
-            let _ = stderr.take(4096).read_to_string(&mut said);
-        }
-        let why = match said.trim() {
+        let why = match &*killed(&mut self.child) {
             "" => why.to_owned(),
             said => format!("{why}: {said}"),
         };

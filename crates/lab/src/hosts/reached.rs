@@ -28,14 +28,14 @@ pub(super) fn refuse_needed(
         let Some(needed) = network.needed(port) else {
             continue;
         };
-        let told = needed.told_of(port);
+        let reached = needed.told_of(port);
         let why = if needed.is_by_ssh() {
             format!(
-                "{told}, and a load would cut it off; reach it through an admin network of its own"
+                "{reached}, and a load would cut it off; reach it through an admin network of its own"
             )
         } else {
             format!(
-                "{told}, which a load could cut off; name the interfaces between {between} in the lab file"
+                "{reached}, which a load could cut off; name the interfaces between {between} in the lab file"
             )
         };
         return Err(connection.wrong(why));

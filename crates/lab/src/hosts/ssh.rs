@@ -6,10 +6,10 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -30,8 +30,9 @@ const COMMAND_TIME_MAX: Duration = Duration::from_secs(150);
 const FILE_TIME_MIN: Duration = Duration::from_secs(600);
 /// What of a file is taken in a second at least, beyond that.
 const FILE_BYTES_A_SECOND: u64 = 256 * 1024;
-/// What is kept of what a command complains of that is given a file.
-const COMPLAINT_BYTES_MAX: u64 = 4096;
+/// What is kept of what a command complains of, and how much is read of that at once.
+const COMPLAINT_BYTES_MAX: usize = 4096;
+const COMPLAINT_BYTES_AT_ONCE: u64 = 1 << 16;
 /// A host that goes down may keep the last command for ever.
 const LETTING_GO_TIME_MAX: Duration = Duration::from_secs(20);
 /// How long is waited before a command is tried again whose connection broke, each time: a host that just let go
@@ -307,21 +308,22 @@ impl Connection {
         let failed = |source: io::Error| self.refused(&what, &source.to_string());
         let size = input.metadata().map_err(failed)?.len();
         let time_max = FILE_TIME_MIN + Duration::from_secs(size / FILE_BYTES_A_SECOND);
-        let child = spawn(&command, input.into(), Stdio::null()).map_err(failed)?;
-        let output = ended_within(child, time_max).map_err(failed)?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        Err(match output.status.code() {
-            Some(SSH_FAILED) => self.refused(&what, &stderr),
-            _ => LabError::OnHost {
+        let mut child = spawn(&command, input.into(), Stdio::null()).map_err(failed)?;
+        let (status, stderr) = ended_within(&mut child, time_max).map_err(failed)?;
+        match status {
+            Some(status) if status.success() => Ok(()),
+            Some(status) if status.code() == Some(SSH_FAILED) => Err(self.refused(&what, &stderr)),
+            Some(status) => Err(LabError::OnHost {
                 host: self.host().to_owned(),
                 command: what,
-                status: output.status.to_string(),
+                status: status.to_string(),
                 stderr,
-            },
-        })
+            }),
+            None => {
+                let why = format!("it had not ended after {} s", time_max.as_secs());
+                Err(self.refused(&what, &why))
+            }
+        }
     }
 
     /// Starts a command on the host that talks over its standard input and output.
@@ -380,15 +382,8 @@ impl Connection {
             }
             let ended = child.try_wait().ok().flatten().is_some();
             if ended || start.elapsed() > CONNECT_TIME_MAX {
-                let _ = child.kill();
-                let output = child.wait_with_output();
-                let stderr = output.map(|output| output.stderr).unwrap_or_default();
-                let stderr = String::from_utf8_lossy(&stderr);
-                let why = if ended {
-                    stderr.trim()
-                } else {
-                    "it took too long"
-                };
+                let stderr = killed(&mut child);
+                let why = if ended { &*stderr } else { "it took too long" };
                 return Err(self.refused("logging in", why));
             }
             sleep(Duration::from_millis(10));
@@ -470,43 +465,44 @@ fn behind_login(printed: &str) -> Result<&str, String> {
     })
 }
 
-/// What a child left, which is ended where it takes longer.
-fn ended_within(mut child: Child, time_max: Duration) -> io::Result<Output> {
+/// How an ssh ended that is done, none where it had to be killed, and the beginning of what it complained of.
+pub(super) fn ended(child: &mut Child) -> io::Result<(Option<ExitStatus>, String)> {
+    ended_within(child, LETTING_GO_TIME_MAX)
+}
+
+/// Kills an ssh. Returns the beginning of what it complained of.
+pub(super) fn killed(child: &mut Child) -> String {
+    let _ = child.kill();
+    ended(child).unwrap_or_default().1
+}
+
+/// The same of one that may take so long. What it has started, as a `ProxyCommand`, may hold its pipes open for longer, and is
+/// not waited for.
+fn ended_within(child: &mut Child, time_max: Duration) -> io::Result<(Option<ExitStatus>, String)> {
+    const PAUSE_MAX: Duration = Duration::from_millis(20);
     let deadline = Instant::now() + time_max;
-    let stderr = child.stderr.take();
-    // Read meanwhile: a pipe that is full would hold the child up.
-    let complaints = fwdlab_sys::start_thread(move || {
-        let mut first = Vec::new();
-        if let Some(mut stderr) = stderr {
-            stderr
-                .by_ref()
-                .take(COMPLAINT_BYTES_MAX)
-                .read_to_end(&mut first)?;
-            io::copy(&mut stderr, &mut io::sink())?;
-        }
-        Ok::<_, io::Error>(first)
-    })
-    .map_err(io::Error::other)?;
+    let mut pause = Duration::from_millis(1);
+    let mut complaints = Vec::new();
     let status = loop {
-        if let Some(status) = child.try_wait()? {
+        let status = child.try_wait()?;
+        // Read meanwhile, too: a pipe that is full would hold the child up.
+        if let Some(stderr) = &mut child.stderr {
+            complaints.extend(fwdlab_sys::read_waiting(stderr, COMPLAINT_BYTES_AT_ONCE));
+            complaints.truncate(COMPLAINT_BYTES_MAX);
+        }
+        if status.is_some() {
             break status;
         }
         if Instant::now() > deadline {
             child.kill()?;
             child.wait()?;
-            return Err(io::Error::other(format!(
-                "it had not ended after {} s",
-                time_max.as_secs()
-            )));
+            break None;
         }
-        sleep(Duration::from_millis(20));
+        sleep(pause);
+        pause = (pause * 2).min(PAUSE_MAX);
     };
-    let stderr = complaints.join().unwrap_or_else(|_| Ok(Vec::new()))?;
-    Ok(Output {
-        status,
-        stdout: Vec::new(),
-        stderr,
-    })
+    let complaints = String::from_utf8_lossy(&complaints).trim().to_owned();
+    Ok((status, complaints))
 }
 
 /// What writes its standard input to a file as a whole.
@@ -557,6 +553,29 @@ mod tests {
         let end = ["-F", "a b", "--", "router", "'cat' 'a b' '$(reboot)'"];
         assert!(command.ends_with(&end.map(OsString::from)), "{command:?}");
         assert!(command.contains(&"StrictHostKeyChecking=yes".into()));
+    }
+
+    #[test]
+    fn what_an_ssh_has_started_is_not_waited_for() {
+        use nix::sys::signal::{Signal, kill};
+        use nix::unistd::Pid;
+
+        let start = |script: &str| {
+            let words = ["sh", "-c", script].map(OsString::from);
+            spawn(&words, Stdio::null(), Stdio::null()).unwrap()
+        };
+        // It holds the pipe open.
+        let mut child = start("sleep 1000 >&2 & echo $! >&2; exit 3");
+        let (status, said) = ended(&mut child).unwrap();
+        assert_eq!(status.and_then(|status| status.code()), Some(3));
+        kill(Pid::from_raw(said.parse().unwrap()), Signal::SIGKILL).unwrap();
+        // A pipe holds less.
+        let (status, said) =
+            ended(&mut start("head -c 1000000 /dev/zero | tr '\\0' x >&2")).unwrap();
+        assert!(status.is_some_and(|status| status.success()));
+        assert_eq!(said.len(), COMPLAINT_BYTES_MAX);
+        let (status, _) = ended_within(&mut start("exec sleep 1000"), Duration::ZERO).unwrap();
+        assert_eq!(status, None);
     }
 
     #[test]

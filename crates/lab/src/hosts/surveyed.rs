@@ -236,7 +236,9 @@ fn look(connection: &Connection, side: Side) -> Result<HostFacts, LabError> {
             "getconf _NPROCESSORS_ONLN 2>/dev/null || grep -c '^cpu[0-9]' /proc/stat",
         ],
     ];
-    let answers = connection.ask(questions.map(owned).to_vec())?;
+    let mut asked = questions.map(owned).to_vec();
+    asked.extend(Tool::ALL.map(Tool::probe));
+    let answers = connection.ask(asked)?;
     let release = answers.needed(&owned(questions[0]))?;
     let system = match release.split(' ').next() {
         Some("Linux") => System::Linux,
@@ -262,8 +264,7 @@ fn look(connection: &Connection, side: Side) -> Result<HostFacts, LabError> {
     let mut programs: Vec<String> = programs.lines().map(str::to_owned).collect();
     let mut unset = Vec::new();
     if system == System::Linux {
-        let tools = connection.ask(Tool::ALL.map(Tool::probe).to_vec())?;
-        let lacking = |tool: &Tool| Some((*tool, tool.lacking(&tools)?));
+        let lacking = |tool: &Tool| Some((*tool, tool.lacking(&answers)?));
         for (tool, why) in Tool::ALL.iter().filter_map(lacking) {
             // BusyBox has a `tc` that shows no filters.
             if tool == Tool::Tc {

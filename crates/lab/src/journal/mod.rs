@@ -441,10 +441,22 @@ impl Turn {
 
 /// What processes that are gone left open in a journal, the latest change first; looks only.
 pub(crate) fn left_changes(path: &Path) -> Result<Vec<Change>, LabError> {
-    let bytes = fs::read(path).map_err(failed("reading", path))?;
-    let mut changes = open_changes(&String::from_utf8_lossy(&bytes)).map_err(damaged(path))?;
+    let mut changes = read_open_changes(path)?;
     leave_the_living(&mut changes, &boot()?);
     Ok(changes)
+}
+
+/// A living process that has changes open in a journal; looks only.
+pub(crate) fn living_process(path: &Path) -> Result<Option<u32>, LabError> {
+    let (changes, boot) = (read_open_changes(path)?, boot()?);
+    let mut living = changes.iter().map(|change| &change.id);
+    let living = living.find(|id| id.is_of_a_living_process(&boot));
+    Ok(living.map(|id| id.pid))
+}
+
+fn read_open_changes(path: &Path) -> Result<Vec<Change>, LabError> {
+    let bytes = fs::read(path).map_err(failed("reading", path))?;
+    open_changes(&String::from_utf8_lossy(&bytes)).map_err(damaged(path))
 }
 
 fn leave_the_living(changes: &mut Vec<Change>, boot: &str) {
@@ -592,6 +604,8 @@ mod tests {
         journal.announce("second".into(), undo()).unwrap();
         // This process lives, so nobody else is to undo what it did.
         assert_eq!(left_changes(&other_path).unwrap(), []);
+        let living = || living_process(&other_path).unwrap();
+        assert_eq!(living(), Some(std::process::id()));
         let open = || open_changes(&fs::read_to_string(&other_path).unwrap()).unwrap();
         assert_eq!(open().len(), 2);
         journal.undo(&first).unwrap();
@@ -600,6 +614,7 @@ mod tests {
         journal.undo_all().unwrap();
         assert_eq!(open(), []);
         assert_eq!(journal.open, []);
+        assert_eq!(living(), None);
     }
 
     /// A copy that cannot be written for some times.

@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_experiment_needs_is_told_with_what_for() {
+    fn what_an_experiment_needs_is_named_with_its_purpose() {
         let mut resolved = crate::doctor::control_experiment(
             &fwdlab_model::Lab::netns("here"),
             fwdlab_model::Load::SelfClocked,
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_variant_lacks_is_told_with_its_levels() {
+    fn what_a_variant_lacks_is_named_with_its_levels() {
         let need = |tool, factor: &str| ToolNeed {
             tool,
             what_for: format!("factor {factor:?}"),

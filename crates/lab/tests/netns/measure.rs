@@ -145,6 +145,7 @@ fn a_block_of_both_families_is_measured_as_planned() {
             LabEvent::Boot { .. } => "boot",
             LabEvent::FindsLoad => "finds load",
             LabEvent::NotSentBy { .. } => "not sent by",
+            LabEvent::Unseen { .. } => "unseen",
             LabEvent::Again { .. } => "again",
             LabEvent::Profile(_) => "profile",
         });

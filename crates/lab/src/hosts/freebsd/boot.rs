@@ -243,7 +243,7 @@ impl BootLoader for Loader {
             let is_own = choice.image.is_some() || booted.kernel == by_itself.kernel;
             return Ok((!is_own).then(|| {
                 format!(
-                    "its kernel is {}, not {}; see to {NEXTBOOT} there",
+                    "its kernel is {}, not {}; check {NEXTBOOT} there",
                     booted.kernel, by_itself.kernel
                 )
             }));

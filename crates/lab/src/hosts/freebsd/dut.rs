@@ -20,7 +20,7 @@ use crate::environment::noise_sources;
 use crate::hosts::boot::{BootId, BootLoader};
 use crate::hosts::cpu_watch::CpuWatch;
 use crate::hosts::detached::Window;
-use crate::hosts::dut::{Dut, DutSystem, NOT_ROOT, OnHost, PortLink};
+use crate::hosts::dut::{Dut, DutSystem, LinkSince, NOT_ROOT, OnHost, PortLink};
 use crate::hosts::facts::Facts;
 use crate::hosts::protocol::Station;
 use crate::hosts::ssh::Connection;
@@ -34,21 +34,29 @@ use crate::mechanism::step::{Errand, Step, owned, words_of};
 use crate::mechanism::sysctl::{kept, shown};
 use crate::profiler::ProfileSlice;
 
-/// What the kernel notes of each link that comes or goes, unless `net.link.log_link_state_change` is 0.
+/// Shows the port `$0`, and behind a line what the kernel noted of its link, and the last it noted of anything. It notes each
+/// link that comes or goes, unless `net.link.log_link_state_change` is 0.
 ///
 /// # Source
-/// FreeBSD: `do_link_state_change` in `sys/net/if.c`.
-const LINK_STATE: &str = ": link state changed to ";
+/// FreeBSD: `do_link_state_change` in `sys/net/if.c`; `sbin/dmesg/dmesg.c`, which prints a ring from its oldest line on.
+const LINK: &str = "ifconfig \"$0\" && { noted=$(dmesg); echo \"--- noted\"; \
+                    printf \"%s\\n\" \"$noted\" | grep -E \"^(\\[[0-9.]+\\] )?$0: link state changed to \"; \
+                    echo \"--- last\"; printf \"%s\\n\" \"$noted\" | tail -n 100; }";
+const NOTED: &str = "\n--- noted\n";
+const LAST: &str = "--- last";
+/// How many lines these last ones are, where there are so many.
+const LAST_MAX: usize = 100;
 
-/// Shows the port `$0`, and what the kernel noted of its link.
-const LINK: &str =
-    "ifconfig \"$0\" && { dmesg | grep -E \"^(\\[[0-9.]+\\] )?$0: link state changed to \" || :; }";
+const LINKS_NOT_NOTED: &str = "net.link.log_link_state_change of the DUT is 0, so that a link that is lost under the load is not \
+                               seen; set it to 1";
 
 /// A FreeBSD DUT on its host.
 struct FreebsdDut {
     abilities: WritesImages,
     sets: BTreeMap<PathBuf, ConfigSet>,
     boots_images: bool,
+    /// Whether it boots with other files than its owner's: those of a set, an image or a boot environment.
+    boots_other_files: bool,
     /// The tunables that the experiment sets.
     tunables: Vec<String>,
 }
@@ -66,8 +74,13 @@ pub(in crate::hosts) fn open_dut(
     let host = OnHost::new(connection, of, resolved, boot(connection)?.id);
     let mut sets = BTreeMap::new();
     let mut boots_images = false;
+    let mut boots_other_files = false;
     let mut tunables = Vec::new();
     for binding in resolved.lab.bindings.values() {
+        boots_other_files |= matches!(
+            binding,
+            Binding::Configs(_) | Binding::Image(_) | Binding::Kernel(_)
+        );
         match binding {
             Binding::Loader { tunable, .. } => tunables.extend(devices(tunable)),
             Binding::Configs(folders) => {
@@ -87,6 +100,7 @@ pub(in crate::hosts) fn open_dut(
         abilities: WritesImages,
         sets,
         boots_images,
+        boots_other_files,
         tunables,
     };
     Dut::new(host, Box::new(system), settings)
@@ -200,6 +214,7 @@ impl DutSystem for FreebsdDut {
             "sysctl -n machdep.hyperthreading_allowed",
             "sysctl -n kern.timecounter.hardware",
             "sysctl -n vm.loadavg",
+            "sysctl -n net.link.log_link_state_change",
         ];
         let answers = host.connection.run_all(&questions.map(words_of))?;
         let answer = |place: usize| {
@@ -219,6 +234,9 @@ impl DutSystem for FreebsdDut {
         let facts: BTreeMap<String, String> = facts.into_iter().filter(is_told).collect();
         let machine = [answer(3), answer(4)].join(" ");
         let mut noise_sources = noise_sources(&facts);
+        if answer(9) == "0" {
+            noise_sources.push(LINKS_NOT_NOTED.to_owned());
+        }
         noise_sources.extend(doubtful_tunables(&host.connection, &self.tunables)?);
         Ok(Environment {
             kernel: answer(0),
@@ -249,6 +267,24 @@ impl DutSystem for FreebsdDut {
             is_under_way |= Ports(host).interface(name)?.is_tentative;
         }
         Ok(is_under_way)
+    }
+
+    fn refuse_losses(
+        &self,
+        host: &OnHost,
+        families: &[AddressFamily],
+        stations: [&Station; 2],
+    ) -> Result<(), LabError> {
+        // What its owner's files set is not there then.
+        if self.boots_other_files {
+            return Ok(());
+        }
+        let ports = Ports(host);
+        let answers = host.connection.ask(ports.questions(families))?;
+        for &family in families {
+            ports.family(&answers, family, stations)?;
+        }
+        Ok(())
     }
 
     fn set_up(
@@ -341,8 +377,8 @@ impl DutSystem for FreebsdDut {
         link(shown)
     }
 
-    fn is_link_lost(&self, before: &str, now: &str) -> bool {
-        is_link_lost(before, now)
+    fn link_since(&self, before: &str, now: &str) -> LinkSince {
+        link_since(before, now)
     }
 
     fn received_and_dropped(&self) -> &'static str {
@@ -389,16 +425,39 @@ impl DutSystem for FreebsdDut {
 }
 
 fn link(shown: &str) -> PortLink {
-    let noted = shown.lines().filter(|line| line.contains(LINK_STATE));
+    let (shown, history) = shown.split_once(NOTED).unwrap_or((shown, ""));
     PortLink {
         is_up: interface(shown).is_up,
-        history: noted.collect::<Vec<_>>().join("\n"),
+        history: history.to_owned(),
     }
 }
 
-/// The kernel's buffer forgets what is oldest.
-fn is_link_lost(before: &str, now: &str) -> bool {
-    !before.ends_with(now)
+/// What became of a link from one history to the next, which are both what a ring held then: it forgets what is oldest.
+fn link_since(before: &str, now: &str) -> LinkSince {
+    let [(noted_before, last_before), (noted, last)] =
+        [before, now].map(|history| history.split_once(LAST).unwrap_or((history, "")));
+    if !noted_before.ends_with(noted) {
+        return LinkSince::Lost;
+    }
+    // What is newer than a line that was there before has not been forgotten.
+    if !noted.is_empty() || is_continued(last_before, last) {
+        LinkSince::Kept
+    } else {
+        LinkSince::Unknown
+    }
+}
+
+/// Whether no line can have been forgotten between two ends of what was noted.
+fn is_continued(before: &str, now: &str) -> bool {
+    let [before, now] = [before, now].map(|text| text.trim().lines().collect::<Vec<_>>());
+    let known = (0..before.len())
+        .map(|from| &before[from..])
+        .find(|known| now.starts_with(known));
+    match known {
+        // A line that is noted again and again may be another one.
+        Some(known) => before.len() < LAST_MAX || known.iter().any(|line| *line != known[0]),
+        None => before.is_empty() && now.len() < LAST_MAX,
+    }
 }
 
 /// What has a kernel forward a family.
@@ -428,18 +487,81 @@ mod tests {
     // FreeBSD, `sys/net/if.c`, `do_link_state_change`.
     #[test]
     fn a_link_that_went_is_seen_in_what_the_kernel_noted() {
-        let shown = "ix0: flags=1008843<UP,BROADCAST,RUNNING> metric 0 mtu 1500\n\tstatus: active\n\
-                     ix0: link state changed to DOWN\nix0: link state changed to UP";
-        let before = link(shown);
-        assert!(before.is_up);
-        assert!(!is_link_lost(&before.history, &before.history));
-        let now = link(&format!(
-            "{shown}\nix0: link state changed to DOWN\nix0: link state changed to UP"
-        ));
-        assert!(is_link_lost(&before.history, &now.history));
-        // What was noted first is forgotten.
-        assert!(!is_link_lost(&now.history, &before.history));
-        assert!(!is_link_lost(&before.history, ""));
+        let shown = |noted: &[&str], last: &[String]| {
+            let lines = |lines: &[String]| {
+                lines
+                    .iter()
+                    .map(|line| format!("{line}\n"))
+                    .collect::<String>()
+            };
+            let noted = noted
+                .iter()
+                .map(|to| format!("ix0: link state changed to {to}"));
+            let link = link(&format!(
+                "ix0: flags=1008843<UP,BROADCAST,RUNNING> metric 0 mtu 1500\n\tstatus: active\n--- noted\n{}--- last\n{}",
+                lines(&noted.collect::<Vec<_>>()),
+                lines(last).trim()
+            ));
+            assert!(link.is_up);
+            link.history
+        };
+        let numbers = |range: std::ops::Range<u32>| {
+            range
+                .map(|number| format!("line {number}"))
+                .collect::<Vec<_>>()
+        };
+        let (few, window) = (numbers(0..5), numbers(0..100));
+        let flapped = ["DOWN", "UP"];
+        for (before, now, expected) in [
+            (
+                shown(&flapped, &few),
+                shown(&flapped, &few),
+                LinkSince::Kept,
+            ),
+            (
+                shown(&flapped, &few),
+                shown(&["DOWN", "UP", "DOWN", "UP"], &few),
+                LinkSince::Lost,
+            ),
+            (shown(&[], &few), shown(&flapped, &few), LinkSince::Lost),
+            // What was noted first is forgotten.
+            (
+                shown(&["DOWN", "UP", "DOWN", "UP"], &window),
+                shown(&flapped, &numbers(900..1000)),
+                LinkSince::Kept,
+            ),
+            (shown(&[], &[]), shown(&[], &[]), LinkSince::Kept),
+            (
+                shown(&[], &few),
+                shown(&[], &numbers(0..40)),
+                LinkSince::Kept,
+            ),
+            (shown(&[], &window), shown(&[], &window), LinkSince::Kept),
+            (
+                shown(&[], &window),
+                shown(&[], &numbers(30..130)),
+                LinkSince::Kept,
+            ),
+            // All that was there before is forgotten, and what came in between may be, too.
+            (
+                shown(&flapped, &window),
+                shown(&[], &numbers(900..1000)),
+                LinkSince::Unknown,
+            ),
+            (
+                shown(&[], &window),
+                shown(&[], &numbers(100..200)),
+                LinkSince::Unknown,
+            ),
+            (shown(&[], &[]), shown(&[], &window), LinkSince::Unknown),
+            (
+                shown(&[], &vec!["again".to_owned(); 100]),
+                shown(&[], &vec!["again".to_owned(); 100]),
+                LinkSince::Unknown,
+            ),
+        ] {
+            assert_eq!(link_since(&before, &now), expected, "{before:?} {now:?}");
+        }
         assert!(!link("ix0: flags=8802<BROADCAST> metric 0 mtu 1500").is_up);
     }
 }

@@ -131,7 +131,7 @@ pub(super) mod tests {
         }
     }
 
-    /// What the scripts do where a root can be read only: `mount` writes down what it is told.
+    /// What the scripts do where a root can be read only: `mount` writes down its arguments.
     #[test]
     fn a_root_is_writable_for_the_moment_only() {
         testkit::require_tool!("awk");
@@ -158,8 +158,8 @@ pub(super) mod tests {
         assert!(run(remove_file(&target)) && run(remove_file(&target)));
         assert!(!Path::new(&target).exists());
         assert!(!run(run_with_writable_root(&["false"])));
-        let told = fs::read_to_string(log).unwrap();
-        assert_eq!(told, "-u -o current -w /\n-u -o current -r /\n".repeat(5));
+        let calls = fs::read_to_string(log).unwrap();
+        assert_eq!(calls, "-u -o current -w /\n-u -o current -r /\n".repeat(5));
     }
 
     proptest! {

@@ -117,11 +117,8 @@ fn read(text: &str, cloners: &str) -> (Vec<Port>, Vec<(String, IpAddr)>) {
     for (name, lines) in blocks(text) {
         let block = lines.join("\n");
         let is = interface(&block);
-        let own = is
-            .addresses
-            .iter()
-            .filter_map(|address| address.parse().ok());
-        addresses.extend(own.map(|address| (name.to_owned(), address)));
+        let own = is.addresses.iter();
+        addresses.extend(own.map(|(address, _)| (name.to_owned(), *address)));
         let driver = driver(name);
         let is_made = cloners.split_whitespace().any(|cloner| cloner == driver);
         let is_on_top = stacked.iter().any(|(upper, _)| *upper == name);
@@ -170,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_are_told_from_what_is_made_of_them() {
+    fn ports_are_distinguished_from_what_is_made_of_them() {
         let text = "\
 ix0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu 1500
 \tether 00:1b:21:c4:95:7a
@@ -223,7 +220,7 @@ ix0.7: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 m
     }
 
     #[test]
-    fn a_neighbour_that_somebody_set_is_told_from_a_ports_own_addresses() {
+    fn a_neighbour_that_somebody_set_is_distinguished_from_a_ports_own_addresses() {
         let text = "fe80::1%ix0 00:1b:21:c4:95:7a ix0 permanent R\n\
                     fe80::9%ix1 00:1b:21:c4:95:7b ix1 permanent R Rp\n";
         let neighbours = static_neighbours(text);

@@ -9,7 +9,8 @@ use fwdlab_model::{AddressFamily, masked};
 use super::look::NAMES;
 use super::reached::network;
 use super::text::{
-    Interface, ListedNeighbour, interface, route_interface, static_neighbours, static_routes,
+    Interface, ListedNeighbour, ListedRoute, interface, listed_routes, route_interface,
+    static_neighbours,
 };
 use crate::LabError;
 use crate::addresses::{Prefix, addresses};
@@ -84,7 +85,7 @@ impl Ports<'_> {
             };
             if start.elapsed() > PORTS_TIME_MAX {
                 return Err(self.0.connection.wrong(format!(
-                    "{name} has no link; see to its cable and to the tester's port"
+                    "{name} has no link; check its cable and the tester's port"
                 )));
             }
             sleep(Duration::from_millis(200));
@@ -140,20 +141,26 @@ impl Ports<'_> {
             (name_out, own.dut_out, own.sink, sink, own.destinations),
         ] {
             let before = interface(answers.needed(&shown(name))?);
-            let has_address = before.addresses.contains(&address.0.to_string());
+            let has_address =
+                has_address(name, &before, address).map_err(|why| answers.wrong(why))?;
             let there = answers.needed(&neighbours_of(family))?;
             let is_lost = |it: &ListedNeighbour<'_>| {
-                let mut own = before.addresses.iter().filter_map(|own| own.parse().ok());
+                let mut own = before.addresses.iter();
                 // `arp` lists all ports with their own addresses.
-                let is_own = it.interface != name || own.any(|own| it.is_of(own));
+                let is_own = it.interface != name || own.any(|(own, _)| it.is_of(*own));
                 !is_own && is_lost_with(it, neighbour, address, has_address)
             };
             if let Some(lost) = static_neighbours(there).iter().find(|it| is_lost(it)) {
                 let (program, _) = neighbour_program(family);
-                return Err(self.0.connection.wrong(format!(
+                // Only fwdlab, or an owner with the same addresses, sets that one.
+                let another_run = match lost.is_of(neighbour) {
+                    true => "wait if another run of fwdlab is measuring there; otherwise ",
+                    false => "",
+                };
+                return Err(answers.wrong(format!(
                     "`{program} -an` lists the permanent entry {lost}, which FreeBSD drops with the lab's address {} and \
-                     neighbour {neighbour} of {name} when they are taken away after a block; delete it for the run with \
-                     `{program} -d {}`",
+                     neighbour {neighbour} of {name} when they are taken away after a block; {another_run}delete it for the \
+                     run with `{program} -d {}`",
                     address.0, lost.address
                 )));
             }
@@ -164,7 +171,7 @@ impl Ports<'_> {
                 steps.push(address_step(family, name, address));
             }
             steps.push(neighbour_step(family, name, neighbour, &station.mac));
-            let routes = static_routes(answers.needed(&routes_of(family))?);
+            let routes = listed_routes(answers.needed(&routes_of(family))?);
             let network = format!("{}/{}", network.0, network.1);
             let gateway = neighbour.to_string();
             let owners = routes.iter().find(|route| route.destination == network);
@@ -172,13 +179,7 @@ impl Ports<'_> {
                 None => steps.push(route_step(family, &network, &gateway)),
                 // It is the owner's, and stays.
                 Some(owners) if owners.gateway == gateway => {}
-                Some(owners) => {
-                    return Err(self.0.connection.wrong(format!(
-                        "it has a route to {network} through {} already, which the lab needs through {gateway}; \
-                         delete it, or leave the routes to a set of configuration files",
-                        owners.gateway
-                    )));
-                }
+                Some(owners) => return Err(answers.wrong(in_the_way(owners, &gateway))),
             }
         }
         Ok(steps)
@@ -262,7 +263,9 @@ fn inet6_step(name: &str, before: &Interface) -> Option<Step> {
     const DELETE: &str = "for address in $(ifconfig \"$0\" inet6 | sed -n 's/.*inet6 \\(fe80:[^ ]*\\).*/\\1/p'); \
                           do ifconfig \"$0\" inet6 \"$address\" -alias; done";
     const SWITCH_OFF: &str = "ifconfig \"$0\" inet6 ifdisabled";
-    let has_link_local = before.addresses.iter().any(|it| it.starts_with("fe80:"));
+    let is_link_local =
+        |(own, _): &_| matches!(own, IpAddr::V6(own) if own.is_unicast_link_local());
+    let has_link_local = before.addresses.iter().any(is_link_local);
     let script = match (has_link_local, before.is_inet6_off) {
         (false, false) => DELETE.to_owned(),
         (false, true) => format!("{DELETE}; {SWITCH_OFF}"),
@@ -280,6 +283,38 @@ pub(in crate::hosts) fn comes_with(name: &str, before: &str) -> Option<Step> {
         return None;
     }
     inet6_step(name, &before)
+}
+
+/// Whether a port has an address of the lab's, or why it may not have it as it has.
+///
+/// # Source
+/// FreeBSD: `in_aifaddr_ioctl` in `sys/netinet/in.c` deletes an address that is set with another length.
+fn has_address(name: &str, before: &Interface, (address, length): Prefix) -> Result<bool, String> {
+    let mut own = before.addresses.iter();
+    match own.find(|(own, _)| *own == address) {
+        Some((_, Some(other))) if *other != length => Err(format!(
+            "{name} has the address {address}/{other}, and the lab needs {address}/{length}; delete that address for the run \
+             with `ifconfig {name} {} {address} -alias`",
+            if address.is_ipv4() { "inet" } else { "inet6" }
+        )),
+        own => Ok(own.is_some()),
+    }
+}
+
+/// What is wrong with a route to a network that the lab needs through a gateway.
+fn in_the_way(route: &ListedRoute<'_>, gateway: &str) -> String {
+    let (network, interface) = (route.destination, route.interface);
+    if route.is_connected() {
+        return format!(
+            "{interface} has an address of the network {network}, which the lab needs through {gateway}; delete that address \
+             for the run, or leave the routes to a set of configuration files"
+        );
+    }
+    format!(
+        "it has a route to {network} through {} already, which the lab needs through {gateway}; delete it, or leave the routes \
+         to a set of configuration files",
+        route.gateway
+    )
 }
 
 fn address_step(family: AddressFamily, name: &str, (address, length): Prefix) -> Step {
@@ -390,6 +425,53 @@ mod tests {
         let both_there = script(&format!("{owners}{off}")).unwrap();
         assert!(!both_there.contains(delete) && both_there.ends_with(switch));
         assert_eq!(script(owners), None);
+    }
+
+    #[test]
+    fn an_address_counts_with_its_length() {
+        let has = |line: &str| {
+            has_address(
+                "ix0",
+                &interface(line),
+                addresses(AddressFamily::Inet).dut_in,
+            )
+        };
+        assert_eq!(
+            has("inet 198.18.0.2 netmask 0xffffff00 broadcast 198.18.0.255"),
+            Ok(true)
+        );
+        assert_eq!(
+            has("inet 198.18.0.9 netmask 0xffffff00 broadcast 198.18.0.255"),
+            Ok(false)
+        );
+        assert_eq!(
+            has("inet 198.18.0.2 netmask 0xffff0000 broadcast 198.18.255.255").unwrap_err(),
+            "ix0 has the address 198.18.0.2/16, and the lab needs 198.18.0.2/24; delete that address for the run with \
+             `ifconfig ix0 inet 198.18.0.2 -alias`"
+        );
+    }
+
+    #[test]
+    fn a_route_of_an_address_goes_with_the_address() {
+        let text = "Internet:\nDestination        Gateway            Flags     Netif Expire\n\
+                    198.18.0.0/16      link#1             U           ix0\n\
+                    198.19.0.0/16      192.0.2.1          UG1         igb0\n";
+        let why: Vec<String> = listed_routes(text)
+            .iter()
+            .map(|route| in_the_way(route, "198.18.0.1"))
+            .collect();
+        assert!(
+            why[0].starts_with("ix0 has an address of the network 198.18.0.0/16, which"),
+            "{why:?}"
+        );
+        assert!(
+            why[0].contains("delete that address for the run"),
+            "{why:?}"
+        );
+        assert!(
+            why[1].contains("a route to 198.19.0.0/16 through 192.0.2.1 already"),
+            "{why:?}"
+        );
     }
 
     #[test]

@@ -98,14 +98,8 @@ pub(super) fn stacked(text: &str) -> Vec<(&str, &str)> {
 fn addresses(text: &str) -> Vec<(String, IpAddr)> {
     let mut addresses = Vec::new();
     for (name, lines) in blocks(text) {
-        for address in interface(&lines.join("\n")).addresses {
-            addresses.extend(
-                address
-                    .parse()
-                    .ok()
-                    .map(|address| (name.to_owned(), address)),
-            );
-        }
+        let own = interface(&lines.join("\n")).addresses.into_iter();
+        addresses.extend(own.map(|(address, _)| (name.to_owned(), address)));
     }
     addresses
 }

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_is_cut_off_is_told_whatever_the_program_says() {
+    fn an_image_that_is_cut_off_is_refused_whatever_the_program_says() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name).display().to_string();
         fs::write(

@@ -1,7 +1,7 @@
 //! What FreeBSD's programs print, taken apart.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// An interface as `ifconfig NAME` prints it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,8 +12,8 @@ pub(super) struct Interface {
     pub(super) is_up: bool,
     /// `active`, `no carrier`; none where its driver does not tell.
     pub(super) status: Option<String>,
-    /// Addresses of both families, without their lengths.
-    pub(super) addresses: Vec<String>,
+    /// Addresses of both families, with the lengths of their networks where they are shown.
+    pub(super) addresses: Vec<(IpAddr, Option<u8>)>,
     /// Whether an address is still being probed for duplicates.
     pub(super) is_tentative: bool,
     /// Whether IPv6 is off there (`IFDISABLED`), so that its addresses stay tentative for good.
@@ -50,8 +50,7 @@ pub(super) fn interface(text: &str) -> Interface {
                 interface.status = line.strip_prefix("status:").map(|it| it.trim().to_owned());
             }
             ("inet" | "inet6", Some(address)) => {
-                let address = address.split(['%', '/']).next().unwrap_or_default();
-                interface.addresses.push(address.to_owned());
+                interface.addresses.extend(own_address(address, words));
                 interface.is_tentative |= line.contains(" tentative");
                 let all = interface.settings.entry(first.to_owned()).or_default();
                 if !all.is_empty() {
@@ -80,6 +79,37 @@ pub(super) fn interface(text: &str) -> Interface {
     }
     interface.is_tentative &= !interface.is_inet6_off;
     interface
+}
+
+/// An address, which words follow: `netmask 0xffffff00`, `prefixlen 64`. Where its owner has set `IFCONFIG_FORMAT`, a netmask
+/// is `255.255.255.0`, or the length stands with the address, `198.18.0.2/24`.
+///
+/// # Source
+/// FreeBSD: `in_status_tunnel` and `in_status` in `sbin/ifconfig/af_inet.c`, `in6_status` in `sbin/ifconfig/af_inet6.c`.
+fn own_address<'a>(
+    shown: &str,
+    mut words: impl Iterator<Item = &'a str>,
+) -> Option<(IpAddr, Option<u8>)> {
+    let (address, length) = shown.split_once('/').unzip();
+    let address = address.unwrap_or(shown).split('%').next()?;
+    let named = words.find(|word| ["netmask", "prefixlen"].contains(word));
+    let value = words.next().unwrap_or_default();
+    let length = match (length, named) {
+        (Some(length), _) => length.parse().ok(),
+        (None, Some("netmask")) => length_of(value),
+        (None, _) => value.parse().ok(),
+    };
+    Some((address.parse().ok()?, length))
+}
+
+/// The length of `0xffffff00` or `255.255.255.0`.
+fn length_of(netmask: &str) -> Option<u8> {
+    let bits = match netmask.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok()?,
+        None => netmask.parse::<Ipv4Addr>().ok()?.to_bits(),
+    };
+    let ones = bits.leading_ones();
+    (ones == bits.count_ones()).then(|| u8::try_from(ones).ok())?
 }
 
 /// Flags but for those that come and go with the link and its users.
@@ -158,6 +188,13 @@ pub(super) struct ListedRoute<'a> {
     pub(super) gateway: &'a str,
     pub(super) flags: &'a str,
     pub(super) interface: &'a str,
+}
+
+impl ListedRoute<'_> {
+    /// Whether it is that of an address of its interface.
+    pub(super) fn is_connected(&self) -> bool {
+        !self.flags.contains(['G', 'S'])
+    }
 }
 
 impl std::fmt::Display for ListedRoute<'_> {
@@ -440,9 +477,14 @@ ix0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu
         assert_eq!(ix0.mac.as_deref(), Some("00:1b:21:c4:95:7a"));
         assert_eq!(ix0.status.as_deref(), Some("active"));
         assert!(ix0.is_up && ix0.is_tentative);
+        let with_length = |text: &str, length| (text.parse::<IpAddr>().unwrap(), Some(length));
         assert_eq!(
             ix0.addresses,
-            ["198.18.0.2", "fe80::21b:21ff:fec4:957a", "2001:2::2"]
+            [
+                with_length("198.18.0.2", 24),
+                with_length("fe80::21b:21ff:fec4:957a", 64),
+                with_length("2001:2::2", 64)
+            ]
         );
         assert_eq!(ix0.settings["mtu"], "1500");
         assert_eq!(ix0.settings["flags"], "UP,BROADCAST,SIMPLEX,MULTICAST");
@@ -450,6 +492,31 @@ ix0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu
         assert_eq!(ix0.settings["media"], "media: Ethernet autoselect");
         let down = interface("ix1: flags=8802<BROADCAST,SIMPLEX,MULTICAST> metric 0 mtu 1500\n");
         assert!(!down.is_up && down.status.is_none());
+    }
+
+    #[test]
+    fn netmasks_are_read_in_every_form() {
+        let length = |line: &str| interface(line).addresses[0].1;
+        for (line, expected) in [
+            (
+                "inet 198.18.0.2 netmask 0xfffe0000 broadcast 198.19.255.255",
+                Some(15),
+            ),
+            (
+                "inet 198.18.0.2 --> 198.18.0.1 netmask 0xffffffff",
+                Some(32),
+            ),
+            (
+                "inet 198.18.0.2 netmask 255.255.0.0 broadcast 198.18.255.255",
+                Some(16),
+            ),
+            ("inet 198.18.0.2/20 broadcast 198.18.15.255", Some(20)),
+            ("inet6 2001:2::2/48", Some(48)),
+            ("inet 198.18.0.2 netmask 0xff00ff00", None),
+            ("inet 198.18.0.2", None),
+        ] {
+            assert_eq!(length(line), expected, "{line}");
+        }
     }
 
     // FreeBSD, `sbin/ifconfig/ifmedia.c`, `media_status`: what is in parentheses is the active media of the link.
@@ -481,7 +548,7 @@ ix0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu
     }
 
     #[test]
-    fn a_boot_is_told_by_its_moment() {
+    fn a_boot_is_known_by_its_moment() {
         let text = "{ sec = 1732448000, usec = 123456 } Sun Nov 24 11:33:20 2024\n";
         assert_eq!(boot_time_s(text), Some(1_732_448_000));
         assert_eq!(boot_time_s("sysctl: unknown oid"), None);
@@ -511,7 +578,7 @@ ix0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu
     }
 
     #[test]
-    fn routes_that_somebody_has_set_are_told_from_the_others() {
+    fn routes_that_somebody_has_set_are_distinguished_from_the_others() {
         let text = "Routing tables\n\nInternet:\nDestination        Gateway            Flags     Netif Expire\n\
                     default            192.168.1.254      UGS        igb5\n127.0.0.1          link#7             UH          lo0\n\
                     198.18.0.0/24      link#1             U           ix0\n198.18.0.0/16      198.18.0.1         UGS         ix0\n";
@@ -527,7 +594,7 @@ ix0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu
     }
 
     #[test]
-    fn neighbours_that_stay_are_told_from_the_others() {
+    fn neighbours_that_stay_are_distinguished_from_the_others() {
         let arp = "? (198.18.0.1) at 00:1b:21:c4:95:7a on ix0 permanent [ethernet]\n\
                    ? (198.18.0.9) at 00:1b:21:c4:95:7b on ix1 permanent published [ethernet]\n\
                    ? (192.168.1.254) at 00:00:5e:00:01:01 on igb5 expires in 1197 seconds [ethernet]\n";

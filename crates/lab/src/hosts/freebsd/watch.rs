@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_cpu_is_told_from_an_idle_one() {
+    fn a_busy_cpu_is_distinguished_from_an_idle_one() {
         let first = look_of("10 0 20 30 1000 10 0 20 30 1000", 100, 90);
         let second = look_of("10 0 40 120 1017 10 0 20 30 1127", 1100, 1000);
         let watch = watched(&format!("{first}---\n{second}")).unwrap();

@@ -12,10 +12,10 @@ use super::attachments::{Attachments, await_no_program};
 use super::boot::{Grub, boot};
 use super::facts::{BOOT_ID, facts};
 use super::look::NAMES;
-use super::losses::is_up;
+use super::ports::is_up;
 use super::reached::network;
 use super::set_up::SetUp;
-use super::{stacks, watch};
+use super::{losses, stacks, watch};
 use crate::LabError;
 use crate::counters::{Drops, stack_drops};
 use crate::environment::{ENVIRONMENT_FILES, environment_by};
@@ -132,31 +132,6 @@ fn of_drivers(host: &OnHost) -> Vec<Vec<String>> {
     host.ports().map(list).to_vec()
 }
 
-/// Fails where neither port has a counter that the lab file names.
-fn prove_that_drivers_count(host: &OnHost) -> Result<(), LabError> {
-    let questions = of_drivers(host);
-    if questions.is_empty() {
-        return Ok(());
-    }
-    let answers = host.connection.ask(questions.clone())?;
-    let listed = questions
-        .iter()
-        .filter_map(|question| answers.get(question));
-    let listed: Vec<&str> = listed.collect();
-    for name in &host.of.drop_counters {
-        if !listed
-            .iter()
-            .any(|text| driver_counter(text, name).is_some())
-        {
-            let [of_in, of_out] = host.ports();
-            return Err(host.connection.wrong(format!(
-                "neither {of_in} nor {of_out} has a counter {name:?}; `ethtool -S {of_in}` lists them"
-            )));
-        }
-    }
-    Ok(())
-}
-
 impl DutSystem for LinuxDut {
     fn abilities(&mut self) -> &mut dyn Abilities {
         &mut self.attachments
@@ -233,8 +208,34 @@ impl DutSystem for LinuxDut {
             &host.ports(),
             "the tester's ports",
         )?;
-        prove_that_drivers_count(host)?;
         Ok(macs)
+    }
+
+    fn prove_counters(&self, host: &OnHost) -> Result<(), LabError> {
+        let questions = of_drivers(host);
+        if questions.is_empty() {
+            return Ok(());
+        }
+        if self.missing.contains(&Tool::Ethtool) {
+            return Err(host.connection.wrong(Tool::Ethtool.missing()));
+        }
+        let answers = host.connection.ask(questions.clone())?;
+        let listed = questions
+            .iter()
+            .filter_map(|question| answers.get(question));
+        let listed: Vec<&str> = listed.collect();
+        for name in &host.of.drop_counters {
+            if !listed
+                .iter()
+                .any(|text| driver_counter(text, name).is_some())
+            {
+                let [of_in, of_out] = host.ports();
+                return Err(host.connection.wrong(format!(
+                    "neither {of_in} nor {of_out} has a counter {name:?}; `ethtool -S {of_in}` lists them"
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn question_of_port(&self, interface: &str) -> Vec<String> {
@@ -256,6 +257,17 @@ impl DutSystem for LinuxDut {
     fn has_tentative_addresses(&self, host: &OnHost) -> Result<bool, LabError> {
         let addresses = host.run(&["ip", "-o", "address", "show"])?;
         Ok(addresses.contains(" tentative"))
+    }
+
+    fn refuse_losses(
+        &self,
+        host: &OnHost,
+        families: &[AddressFamily],
+        _stations: [&Station; 2],
+    ) -> Result<(), LabError> {
+        let ports = host.ports();
+        let answers = host.connection.ask(losses::questions(ports, families))?;
+        losses::refuse_losses(ports, families, &answers)
     }
 
     fn set_up(
@@ -293,7 +305,7 @@ impl DutSystem for LinuxDut {
             };
             if start.elapsed() > PORTS_TIME_MAX {
                 return Err(host.connection.wrong(format!(
-                    "{interface} has no link; see to its cable and to the tester's port"
+                    "{interface} has no link; check its cable and the tester's port"
                 )));
             }
             sleep(Duration::from_millis(200));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fwdlab_model::AddressFamily;
 
-use super::losses::PROXIES;
+use super::ports::PROXIES;
 use crate::LabError;
 use crate::addresses::addresses;
 use crate::hosts::facts::Facts;
@@ -281,8 +281,8 @@ fn link_and_program(text: &str) -> (String, String) {
         None => (text, "none"),
     };
     let link = settings_of_link(link);
-    let told: Vec<&str> = program.split_whitespace().collect();
-    let program = match told.as_slice() {
+    let words: Vec<&str> = program.split_whitespace().collect();
+    let program = match words.as_slice() {
         ["name", name, "tag", tag, ..] => format!("{name} (tag {tag})"),
         _ => program.to_owned(),
     };
@@ -291,11 +291,11 @@ fn link_and_program(text: &str) -> (String, String) {
 
 /// What is set of an interface, without how it fares: whether it has a link comes and goes with the tester's ports. An
 /// interface that is down has the queueing disciplines that it was last up with, or none yet.
-fn settings_of_link(told: &str) -> String {
+fn settings_of_link(shown: &str) -> String {
     const STATUS: [&str; 4] = ["LOWER_UP", "NO-CARRIER", "DORMANT", "RUNNING"];
     let mut is_up = true;
     let mut kept: Vec<String> = Vec::new();
-    let mut words = told.split_whitespace();
+    let mut words = shown.split_whitespace();
     while let Some(word) = words.next() {
         let flags = word
             .strip_prefix('<')
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn applets_of_busybox_tell_the_same_facts() {
+    fn applets_of_busybox_show_the_same_facts() {
         testkit::require_tool!("busybox", "ip");
         let folder = tempfile::tempdir().unwrap();
         testkit::install_applets(folder.path());
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_alone_tells_is_not_asked_without_it() {
+    fn what_a_program_alone_shows_is_not_asked_without_it() {
         let of = |tool| {
             let questions = questions(["eth1", "eth2"]).into_iter();
             questions.filter(move |(_, words)| tool_of(words) == Some(tool))
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ethtool_lists_is_told_apart_by_its_headings() {
+    fn what_ethtool_lists_is_distinguished_by_its_headings() {
         let mut facts = Facts::new();
         let rings = "Ring parameters for eth1:\nPre-set maximums:\nRX:\t\t4096\n\
                      Current hardware settings:\nRX:\t\t512\n";

@@ -163,7 +163,7 @@ menuentry 'fwdlab' --id fwdlab {
     }
 
     #[test]
-    fn a_configuration_without_kernels_is_told_from_one_with_some() {
+    fn a_configuration_without_kernels_differs_from_one_with_some() {
         assert!(has_kernels(CONFIGURATION));
         let bls = "insmod blscfg\nblscfg\nmenuentry 'UEFI Firmware Settings' {\n\tfwsetup\n}\n";
         assert!(!has_kernels(bls));

@@ -5,8 +5,11 @@ use std::net::Ipv6Addr;
 
 use fwdlab_packet::MacAddress;
 
-use super::losses::{NEIGHBOURS, PROXIES, is_of, owners_neighbours, shown};
-use super::reached::{ADDRESSES, NEXT_HOPS, addresses, network, words_of};
+use super::ports::{
+    ADDRESSES, NEIGHBOURS, NEXT_HOPS, PROXIES, address_in, is_of, is_up, owners_neighbours, shown,
+    words_of,
+};
+use super::reached::{addresses, network};
 use crate::LabError;
 use crate::cabling::Port;
 use crate::hosts::reached::kept;
@@ -35,6 +38,8 @@ const VIRTUAL: [&str; 3] = [
     "-c",
     "ip -o link show type veth 2>/dev/null || ip -o link show",
 ];
+/// Lists devices with how NetworkManager has them: `eth1:connected`.
+const NETWORK_MANAGER: [&str; 5] = ["nmcli", "-t", "-f", "DEVICE,STATE", "device"];
 const ONLINE: [&str; 2] = ["cat", "/sys/devices/system/cpu/online"];
 /// Names the interfaces given that have a link.
 const LINKED: &str = "for port; do carrier=$(cat \"/sys/class/net/$port/carrier\" 2>/dev/null) && \
@@ -52,6 +57,7 @@ pub(in crate::hosts) fn ports(connection: &Connection) -> Result<Vec<Port>, LabE
         &INTERFACES[..],
         &VIRTUAL,
         &ONLINE,
+        &NETWORK_MANAGER,
         &ADDRESSES,
         &NEXT_HOPS,
         &NEIGHBOURS,
@@ -71,6 +77,7 @@ pub(in crate::hosts) fn ports(connection: &Connection) -> Result<Vec<Port>, LabE
         asked(&VIRTUAL),
         asked(&ONLINE),
         listed,
+        asked(&NETWORK_MANAGER),
     );
     for port in &mut ports {
         let mut losses = losses.iter();
@@ -90,7 +97,13 @@ pub(in crate::hosts) fn linked(ports: &[&str]) -> Vec<String> {
 }
 
 /// The ports among the interfaces that were listed.
-fn read(text: &str, virtual_ends: &str, online: &str, addresses: &str) -> Vec<Port> {
+fn read(
+    text: &str,
+    virtual_ends: &str,
+    online: &str,
+    addresses: &str,
+    network_manager: &str,
+) -> Vec<Port> {
     // `4: veth0@if9: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 ...`
     let ends = virtual_ends.lines().filter_map(|line| {
         let (_, name) = line.split_once(": ")?;
@@ -116,13 +129,11 @@ fn read(text: &str, virtual_ends: &str, online: &str, addresses: &str) -> Vec<Po
         let Some(mac) = of("address").filter(|_| is_port && has_end) else {
             continue;
         };
-        let flags = of("flags").map(|flags| flags.trim_start_matches("0x"));
-        let flags = flags.and_then(|flags| u32::from_str_radix(flags, 16).ok());
         ports.push(Port {
             name: name.to_owned(),
             mac: mac.to_owned(),
             driver: of("driver").map(str::to_owned),
-            is_up: flags.is_some_and(|flags| flags & 1 == 1),
+            is_up: of("flags").is_some_and(is_up),
             has_link: of("carrier") == Some("1"),
             speed_mbps: of("speed")
                 .and_then(|speed| speed.parse().ok())
@@ -134,7 +145,8 @@ fn read(text: &str, virtual_ends: &str, online: &str, addresses: &str) -> Vec<Po
                 .map(|upper| format!("{upper} is on top of it"))
                 .or_else(|| {
                     let line = set_link_local(addresses, name, mac, of("addr_gen_mode"))?;
-                    Some(would_lose(line))
+                    let remedy = remedy(name, line, network_manager);
+                    Some(format!("{}; {remedy}", would_lose(line)))
                 }),
             refused: None,
         });
@@ -147,10 +159,35 @@ fn would_lose(line: &str) -> String {
     format!("Linux would drop {:?} if it went down", shown(line))
 }
 
+/// What to do about the address of a link that somebody has set, in a line of `ip -o address`, so that its port is free.
+///
+/// NetworkManager sets `addr_gen_mode` to 1 and adds the address itself. Whether it would add it again, only its connections
+/// know.
+fn remedy(port: &str, line: &str, network_manager: &str) -> String {
+    let is_managed = network_manager.lines().any(|line| {
+        let state = line
+            .strip_prefix(port)
+            .and_then(|line| line.strip_prefix(':'));
+        state.is_some_and(|state| state != "unmanaged")
+    });
+    if is_managed {
+        return format!(
+            "NetworkManager has added it; to have the port looked at, run `nmcli device set {port} managed no` before, and \
+             `nmcli device set {port} managed yes` afterwards"
+        );
+    }
+    let address = address_in(line).map_or("ADDRESS", |(_, address)| address);
+    format!(
+        "to have the port looked at, run `ip address delete {address} dev {port}` before, and `ip address add {address} dev \
+         {port}` afterwards"
+    )
+}
+
 /// The address of a link, in a line of `ip -o address`, that a port does not get by itself when it is set up.
 ///
 /// # Source
-/// Linux: `addrconf_addr_gen` in `net/ipv6/addrconf.c`; mode 1 is none, and 2 and 3 are flagged as stable.
+/// Linux, `net/ipv6/addrconf.c`: `addrconf_ifdown` drops addresses of a link whatever `keep_addr_on_down` says;
+/// `addrconf_addr_gen` makes them, in no way with mode 1, and flagged as stable with 2 and 3.
 fn set_link_local<'a>(
     addresses: &'a str,
     port: &str,
@@ -160,7 +197,7 @@ fn set_link_local<'a>(
     let of_mac = MacAddress::of_station(mac).ok().map(link_local);
     let is_set = |line: &&str| {
         let words = words_of(line);
-        let [_, device, "inet6", address, ..] = words.as_slice() else {
+        let Some((device, address)) = address_in(line) else {
             return false;
         };
         let address = address.split('/').next().unwrap_or_default();
@@ -171,7 +208,7 @@ fn set_link_local<'a>(
             && (words.contains(&"kernel_ll")
                 || words.contains(&"stable-privacy")
                 || Some(address) == of_mac);
-        *device == port && address.is_unicast_link_local() && !comes_by_itself
+        device == port && address.is_unicast_link_local() && !comes_by_itself
     };
     addresses.lines().find(is_set)
 }
@@ -188,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_are_told_from_what_is_made_of_them() {
+    fn ports_are_distinguished_from_what_is_made_of_them() {
         let text = "= lo\naddress 00:00:00:00:00:00\ntype 772\nflags 0x9\n\
                     = eth0\naddress 52:54:00:00:00:01\ntype 1\nflags 0x1003\ncarrier 1\nspeed 10000\ndevice/local_cpulist 0-7\ndriver ixgbe\nupper_br0\n\
                     = eth1\naddress 52:54:00:00:00:02\ntype 1\nflags 0x1002\nspeed -1\n\
@@ -200,7 +237,7 @@ mod tests {
                     = eth0.10\naddress 52:54:00:00:00:01\ntype 1\nDEVTYPE=vlan\nlower_eth0\n";
         let ends = "3: eth1: <BROADCAST> mtu 1500\n8: gretap0@NONE: <BROADCAST> mtu 1462\n\
             4: veth0@if9: <BROADCAST,MULTICAST,UP> mtu 1500 qdisc noqueue state LOWERLAYERDOWN\n";
-        let ports = read(text, ends, "0-15", "");
+        let ports = read(text, ends, "0-15", "", "");
         let names: Vec<&str> = ports.iter().map(|port| &*port.name).collect();
         assert_eq!(names, ["eth0", "eth1", "veth0"]);
         assert_eq!(
@@ -222,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_a_link_that_its_owner_set_is_told_from_the_kernels() {
+    fn an_address_of_a_link_that_its_owner_set_is_distinguished_from_the_kernels() {
         let mac = "02:00:00:00:00:09";
         let set = |address: &str, mode| {
             let line = format!("3: eth1    inet6 {address}");
@@ -238,5 +275,33 @@ mod tests {
             set_link_local("3: eth1 inet6 fe80::5/64", "eth2", mac, None),
             None
         );
+    }
+
+    #[test]
+    fn a_port_that_network_manager_has_is_freed_by_network_manager() {
+        let text = "= eth1\naddress 02:00:00:00:00:09\ntype 1\nflags 0x1003\naddr_gen_mode 1\ndriver ixgbe\n";
+        let addresses =
+            "3: eth1    inet6 fe80::5/64 scope link noprefixroute \\       valid_lft forever";
+        let kept = |states| {
+            read(text, "", "", addresses, states)[0]
+                .kept
+                .clone()
+                .unwrap()
+        };
+        let why = "Linux would drop \"3: eth1 inet6 fe80::5/64 scope link noprefixroute\" if it went down; ";
+        let by_it = "NetworkManager has added it; to have the port looked at, run `nmcli device set eth1 managed no` before";
+        let by_hand = "to have the port looked at, run `ip address delete fe80::5/64 dev eth1` before, and `ip address add";
+        for (states, remedy) in [
+            ("lo:unmanaged\neth1:connected\neth10:unmanaged", by_it),
+            ("eth1:connecting (getting IP configuration)", by_it),
+            ("eth1:unmanaged\neth10:connected", by_hand),
+            ("", by_hand),
+        ] {
+            let kept = kept(states);
+            assert!(
+                kept.starts_with(&format!("{why}{remedy}")),
+                "{states}: {kept}"
+            );
+        }
     }
 }

@@ -3,44 +3,40 @@
 //!
 //! # Source
 //! Linux. A port that goes down loses its neighbours and their proxies (`neigh_ifdown` in `net/core/neighbour.c`), its routes
-//! (`fib_netdev_event` in `net/ipv4/fib_frontend.c`), its next hops (`nh_netdev_event` in `net/ipv4/nexthop.c`) and its
-//! addresses of IPv6 (`addrconf_ifdown` in `net/ipv6/addrconf.c`). One whose last IPv4 address goes loses what there is of
-//! IPv4 (`fib_inetaddr_event`). An IPv6 address takes the first route to its network along (`cleanup_prefix_route`).
+//! (`fib_netdev_event` in `net/ipv4/fib_frontend.c`) and its addresses of IPv6 (`addrconf_ifdown` in `net/ipv6/addrconf.c`).
+//! One whose last IPv4 address goes loses what there is of IPv4 (`fib_inetaddr_event`), but for routes by next-hop objects
+//! (`fib_sync_down_dev` in `net/ipv4/fib_semantics.c`). Those objects go, with all routes by them, when a port loses its link
+//! (`nh_netdev_event` in `net/ipv4/nexthop.c`), as many a card does when a program is attached at either end of its cable. An
+//! IPv6 address takes the first route to its network along that has neither a gateway nor such an object
+//! (`cleanup_prefix_route`, `addrconf_get_prefix_route`).
 
 use std::net::IpAddr;
 
 use fwdlab_model::{AddressFamily, masked};
 
-use super::reached::{own_networks, words_of};
+use super::ports::{
+    NEIGHBOURS, NEXT_HOPS, PROXIES, address_in, addresses_of, flags_of, has_address, is_of, is_up,
+    owners_neighbours, shown, values, words_of,
+};
+use super::reached::own_networks;
 use crate::LabError;
 use crate::addresses::{Prefix, addresses};
 use crate::mechanism::question::Answers;
 use crate::mechanism::routes::option;
 use crate::mechanism::step::owned;
 
-pub(super) const NEIGHBOURS: [&str; 5] = ["ip", "neigh", "show", "nud", "all"];
-/// Lists addresses for which a port answers. BusyBox's `ip` does not know them, the kernel's file of IPv4 has them.
-pub(super) const PROXIES: [&str; 3] = [
-    "sh",
-    "-c",
-    "case $(ip 2>&1) in BusyBox*) \
-     sed -n 's/^\\([^ ]*\\) .* 0xc .* \\([^ ]*\\)$/\\1 dev \\2 proxy/p' /proc/net/arp ;; \
-     *) ip neigh show proxy ;; esac",
-];
 /// Lists the routes of IPv4 that lead through the ports `$0` and `$1`, and some more.
 const ROUTES: &str = "ip -o -4 route show table all | grep -F -e \" dev $0\" -e \" dev $1\" || :";
 /// Names what is on top of the port `$0`.
 const UPPER: &str = "for it in /sys/class/net/\"$0\"/upper_*; do [ ! -e \"$it\" ] || echo \"${it##*/upper_}\"; done";
 
-/// `IFF_UP` of an interface's flags.
-const INTERFACE_UP: u32 = 1;
 /// Which of two routes to a network is taken, where nothing else is asked for, and which is that of an address.
 const METRIC_OF_INET6: u32 = 1024;
 const METRIC_OF_ADDRESS: u32 = 256;
 
 /// What has to be known of the ports.
 pub(super) fn questions(ports: [&str; 2], families: &[AddressFamily]) -> Vec<Vec<String>> {
-    let mut questions = [&NEIGHBOURS[..], &PROXIES].map(owned).to_vec();
+    let mut questions = [&NEIGHBOURS[..], &PROXIES, &NEXT_HOPS].map(owned).to_vec();
     questions.push(routes_of(ports));
     for interface in ports {
         questions.push(flags_of(interface));
@@ -68,8 +64,13 @@ pub(super) fn refuse_losses(
     families: &[AddressFamily],
     answers: &Answers,
 ) -> Result<(), LabError> {
+    for &family in families {
+        refuse_another_run(family, answers)?;
+    }
     for interface in ports {
-        Port::new(interface, answers)?.refuse_to_set_down(answers)?;
+        let port = Port::new(interface, answers)?;
+        port.refuse_next_hops(answers)?;
+        port.refuse_to_set_down(answers)?;
     }
     let [of_in, of_out] = ports;
     for &family in families {
@@ -85,63 +86,6 @@ pub(super) fn refuse_losses(
         }
     }
     Ok(())
-}
-
-/// Whether a port is up that answers so to [`flags_of`].
-pub(super) fn is_up(flags: &str) -> bool {
-    let flags = u32::from_str_radix(flags.trim_start_matches("0x"), 16);
-    flags.is_ok_and(|flags| flags & INTERFACE_UP != 0)
-}
-
-pub(super) fn flags_of(interface: &str) -> Vec<String> {
-    owned(&["cat", &format!("/sys/class/net/{interface}/flags")])
-}
-
-pub(super) fn addresses_of(interface: &str) -> Vec<String> {
-    owned(&["ip", "-o", "address", "show", "dev", interface])
-}
-
-/// Whether a port has an address with this length among those that [`addresses_of`] lists.
-pub(super) fn has_address(listed: &str, (address, length): Prefix) -> bool {
-    let address = format!("{address}/{length}");
-    let mut lines = listed.lines();
-    lines.any(|line| local_address(line) == Some(&*address))
-}
-
-/// The neighbours and proxies of ports, by the lines of [`NEIGHBOURS`] and [`PROXIES`], that do not come back by
-/// themselves.
-pub(super) fn owners_neighbours<'a>(
-    neighbours: &'a str,
-    proxies: &'a str,
-) -> impl Iterator<Item = &'a str> {
-    let set = neighbours.lines().filter(|line| is_set(line));
-    set.chain(proxies.lines()).map(str::trim)
-}
-
-/// Whether the words of a line name a device.
-pub(super) fn is_of(interface: &str, line: &str) -> bool {
-    let words = words_of(line);
-    words.windows(2).any(|pair| pair == ["dev", interface])
-}
-
-/// Whether somebody has set a neighbour: the kernel resolves the others, but for groups, which it knows.
-fn is_set(line: &str) -> bool {
-    let words = words_of(line);
-    let has = |word: &str| words.contains(&word);
-    let lladdr = words.windows(2).find(|pair| pair[0] == "lladdr");
-    let is_station = lladdr.is_some_and(|pair| {
-        let first = pair[1].get(..2).map(|first| u8::from_str_radix(first, 16));
-        matches!(first, Some(Ok(first)) if first & 1 == 0)
-    });
-    has("PERMANENT") || has("managed") || has("extern_learn") || has("NOARP") && is_station
-}
-
-/// `192.0.2.1/24` of `3: eth1    inet 192.0.2.1/24 scope global eth1`; without a length where there is a peer.
-fn local_address(line: &str) -> Option<&str> {
-    match words_of(line).as_slice() {
-        [_, _, "inet" | "inet6", address, ..] => Some(address),
-        _ => None,
-    }
 }
 
 fn is_of_family(family: AddressFamily, line: &str) -> bool {
@@ -170,10 +114,41 @@ fn text_of_network((address, length): Prefix) -> String {
 }
 
 fn metric(line: &str, by_default: u32) -> u32 {
-    let words = words_of(line);
-    let metric = words.windows(2).find(|pair| pair[0] == "metric");
-    let metric = metric.and_then(|pair| pair[1].parse().ok());
+    let metric = values(&words_of(line), "metric").next();
+    let metric = metric.and_then(|metric| metric.parse().ok());
     metric.unwrap_or(by_default)
+}
+
+/// Whether fwdlab has added a route.
+fn is_of_a_lab(line: &str) -> bool {
+    values(&words_of(line), "proto").any(|by| by == super::set_up::ROUTE_PROTOCOL)
+}
+
+/// Whether a route has a next-hop object.
+fn has_next_hop(line: &str) -> bool {
+    values(&words_of(line), "nhid").next().is_some()
+}
+
+/// What to do about a route that is not to be there during a run. That of an address comes back with the address alone.
+fn deletion_of(route: &str) -> String {
+    let words = words_of(route);
+    let value = |name| values(&words, name).next();
+    let device = value("dev").unwrap_or("its device");
+    match (value("proto"), value("src"), value("via")) {
+        (Some("kernel"), Some(address), _) => {
+            format!(
+                "delete the address {address} of {device} for the run, which has brought that route"
+            )
+        }
+        (Some("kernel"), None, _) => {
+            format!("delete the address of {device} for the run that has brought that route")
+        }
+        // BusyBox does not show who made a route.
+        (None, Some(address), None) => format!(
+            "delete that route for the run, or, if the address {address} of {device} has brought it, that address"
+        ),
+        _ => "delete that route for the run".to_owned(),
+    }
 }
 
 /// A port, as it is before anything is changed.
@@ -195,6 +170,22 @@ impl<'a> Port<'a> {
             addresses: answers.needed(&addresses_of(interface))?,
             neighbours: own.filter(|line| is_of(interface, line)).collect(),
         })
+    }
+
+    /// Refuses what a port would lose with its link.
+    fn refuse_next_hops(&self, answers: &Answers) -> Result<(), LabError> {
+        let interface = self.interface;
+        // A host that does not know any has none.
+        let listed = answers.get(&owned(&NEXT_HOPS)).unwrap_or_default();
+        let Some(line) = listed.lines().find(|line| is_of(interface, line)) else {
+            return Ok(());
+        };
+        let id = values(&words_of(line), "id").next().unwrap_or("ID");
+        Err(answers.wrong(format!(
+            "it has the next hop {:?}, and Linux drops that, with all routes by it, when {interface} loses its link; delete \
+             them for the run with `ip nexthop delete id {id}`",
+            shown(line)
+        )))
     }
 
     /// Refuses what a port would lose that is set up, and down again after a block.
@@ -235,7 +226,7 @@ impl<'a> Port<'a> {
         let interface = self.interface;
         let own = address.0.to_string();
         let other = self.addresses.lines().find(|line| {
-            local_address(line).is_some_and(|there| there.split('/').next() == Some(&*own))
+            address_in(line).is_some_and(|(_, there)| there.split('/').next() == Some(&*own))
         });
         if let Some(line) = other {
             return Err(answers.wrong(format!(
@@ -252,15 +243,16 @@ impl<'a> Port<'a> {
         let Some(line) = lost else {
             return Ok(());
         };
-        let (what, line) = (format!("{own}/{}", address.1), shown(line));
+        let what = format!("{own}/{}", address.1);
+        let (line, deletion) = (shown(line), deletion_of(line));
         Err(answers.wrong(match family {
             AddressFamily::Inet => format!(
                 "{interface} has no IPv4 address, and when the lab takes its own, {what}, away after a block, Linux \
                  drops {line:?}; give {interface} an IPv4 address, or delete that for the run"
             ),
             AddressFamily::Inet6 => format!(
-                "when the lab takes its address {what} of {interface} away after a block, Linux drops {line:?}; delete \
-                 that route for the run, or give it a metric above {METRIC_OF_ADDRESS}"
+                "when the lab takes its address {what} of {interface} away after a block, Linux drops {line:?}; \
+                 {deletion}, or give the route a metric above {METRIC_OF_ADDRESS}"
             ),
         }))
     }
@@ -273,7 +265,7 @@ impl<'a> Port<'a> {
         let mut neighbours = self.neighbours.iter().copied();
         let neighbour = neighbours.find(|line| is_of_family(AddressFamily::Inet, line));
         let mut routes = routes.lines();
-        neighbour.or_else(|| routes.find(|line| is_of(self.interface, line)))
+        neighbour.or_else(|| routes.find(|line| is_of(self.interface, line) && !has_next_hop(line)))
     }
 
     /// The owner's route that goes with an address of IPv6.
@@ -289,7 +281,10 @@ impl<'a> Port<'a> {
         let routes = answers.get(&routes_to(AddressFamily::Inet6, network));
         let mut routes = routes.unwrap_or_default().lines();
         routes.find(|line| {
-            is_of(self.interface, line) && metric(line, METRIC_OF_INET6) <= METRIC_OF_ADDRESS
+            is_of(self.interface, line)
+                && metric(line, METRIC_OF_INET6) <= METRIC_OF_ADDRESS
+                && values(&words_of(line), "via").next().is_none()
+                && !has_next_hop(line)
         })
     }
 
@@ -310,6 +305,26 @@ impl<'a> Port<'a> {
     }
 }
 
+/// Refuses a DUT with routes of a lab: this run has added none yet, and has put back what this controller left.
+fn refuse_another_run(family: AddressFamily, answers: &Answers) -> Result<(), LabError> {
+    let own = addresses(family);
+    for network in [own.sources, own.destinations] {
+        let routes = answers.get(&routes_to(family, network));
+        let mut routes = routes.unwrap_or_default().lines();
+        if let Some(line) = routes.find(|line| is_of_a_lab(line)) {
+            return Err(answers.wrong(format!(
+                "it has the route {:?}, which fwdlab adds for a run: another run may be measuring there; wait until it has \
+                 ended, or, if it was killed, run `fwdlab restore` on its controller. If no run has left it, `ip {} route \
+                 flush proto {}` deletes it",
+                shown(line),
+                option(family),
+                super::set_up::ROUTE_PROTOCOL
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Refuses a route that is in the way of the lab's to the same network.
 fn refuse_route(
     family: AddressFamily,
@@ -323,28 +338,16 @@ fn refuse_route(
     };
     let routes = answers.get(&routes_to(family, network)).unwrap_or_default();
     let mut routes = routes.lines();
-    let own = format!(" proto {} ", super::set_up::ROUTE_PROTOCOL);
-    let is_in_the_way = |line: &&str| {
-        let is_own = format!("{line} ").contains(&own);
-        !is_own && metric(line, by_default) <= by_default
-    };
-    match routes.find(is_in_the_way) {
+    match routes.find(|line| metric(line, by_default) <= by_default) {
         None => Ok(()),
         Some(line) => Err(answers.wrong(format!(
-            "it has the route {:?} already, and the lab needs {} through {gateway}; delete it for the run, or give it a \
-             metric above {by_default}",
+            "it has the route {:?} already, and the lab needs {} through {gateway}; {}, or give the route a metric above \
+             {by_default}",
             shown(line),
-            text_of_network(network)
+            text_of_network(network),
+            deletion_of(line)
         ))),
     }
-}
-
-/// A line of `ip` as one of a message: of an address without how long it is valid.
-pub(super) fn shown(line: &str) -> String {
-    let mut words = words_of(line);
-    let end = words.iter().position(|word| *word == "valid_lft");
-    words.truncate(end.unwrap_or(words.len()));
-    words.join(" ")
 }
 
 #[cfg(test)]
@@ -455,7 +458,8 @@ mod tests {
                 &[],
                 routes_to(inet6, network("2001:2::", 64)),
                 "2001:2::/64 dev eth1 proto static metric 256 pref medium",
-                "when the lab takes its address 2001:2::2/64 of eth1 away after a block, Linux drops \"2001:2::/64 dev",
+                "when the lab takes its address 2001:2::2/64 of eth1 away after a block, Linux drops \"2001:2::/64 dev eth1 \
+                 proto static metric 256 pref medium\"; delete that route for the run, or give the route a metric above 256",
             ),
             (
                 &[],
@@ -468,7 +472,39 @@ mod tests {
                 sources(),
                 "198.18.0.0/16 dev eth0 proto kernel scope link src 198.18.0.9",
                 "it has the route \"198.18.0.0/16 dev eth0 proto kernel scope link src 198.18.0.9\" already, and the \
-                 lab needs 198.18.0.0/16 through 198.18.0.1; delete it for the run, or give it a metric above 0",
+                 lab needs 198.18.0.0/16 through 198.18.0.1; delete the address 198.18.0.9 of eth0 for the run, which has \
+                 brought that route, or give the route a metric above 0",
+            ),
+            (
+                &[],
+                sources(),
+                "198.18.0.0/16 dev eth0 scope link  src 198.18.0.9 ",
+                "delete that route for the run, or, if the address 198.18.0.9 of eth0 has brought it, that address, or",
+            ),
+            (
+                &[],
+                sources(),
+                "198.18.0.0/16 nhid 10 via 10.99.1.1 dev admin proto static",
+                "through 198.18.0.1; delete that route for the run, or give the route a metric above 0",
+            ),
+            (
+                &[],
+                sources(),
+                "198.18.0.0/16 via 198.18.0.1 dev eth1 proto 196",
+                "another run may be measuring there; wait until it has ended",
+            ),
+            (
+                &[],
+                owned(&NEXT_HOPS),
+                "id 9 via 192.0.2.1 dev eth10 scope link\nid 10 via 192.0.2.1 dev eth1 scope link",
+                "it has the next hop \"id 10 via 192.0.2.1 dev eth1 scope link\", and Linux drops that, with all routes by it, \
+                 when eth1 loses its link; delete them for the run with `ip nexthop delete id 10`",
+            ),
+            (
+                &[],
+                routes_to(inet6, network("2001:2::", 64)),
+                "2001:2::/64 dev eth1 proto kernel metric 256 pref medium",
+                "delete the address of eth1 for the run that has brought that route, or give the route a metric above 256",
             ),
             (
                 &[],
@@ -522,16 +558,30 @@ mod tests {
             (
                 &[],
                 vec![(
-                    routes_to(inet, network("198.19.0.0", 16)),
-                    "198.19.0.0/16 via 198.19.0.1 dev eth2 proto 196",
+                    routes_to(inet6, network("2001:2::", 64)),
+                    "2001:2::/64 dev eth1 proto static metric 300 pref medium",
                 )],
             ),
             (
                 &[],
                 vec![(
                     routes_to(inet6, network("2001:2::", 64)),
-                    "2001:2::/64 dev eth1 proto static metric 300 pref medium",
+                    "2001:2::/64 via fe80::9 dev eth1 metric 256 pref medium\n\
+                     2001:2::/64 nhid 12 dev eth1 metric 256 pref medium",
                 )],
+            ),
+            (
+                &[],
+                vec![
+                    (
+                        routes_of(PORTS),
+                        "10.77.0.0/16 nhid 10 via 192.0.2.2 dev eth1 proto static",
+                    ),
+                    (
+                        owned(&NEXT_HOPS),
+                        "id 10 via 192.0.2.2 dev eth10 scope link",
+                    ),
+                ],
             ),
             (
                 &[],

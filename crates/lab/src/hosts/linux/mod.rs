@@ -7,6 +7,7 @@ mod facts;
 mod grub;
 mod look;
 mod losses;
+mod ports;
 mod reached;
 mod set_up;
 mod stacks;

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use fwdlab_model::masked;
 use fwdlab_traffic::{Network, Route, SSH_PORT, TcpConnection, established, ssh_connection};
 
+use super::ports::{ADDRESSES, NEXT_HOPS, address_in, values, words_of};
 use crate::LabError;
 use crate::hosts::reached::{Destinations, SESSION, any};
 use crate::hosts::ssh::Connection;
@@ -24,8 +25,6 @@ const ROUTES: [[&str; 7]; 2] = [
     ["ip", "-o", "-4", "route", "show", "table", "all"],
     ["ip", "-o", "-6", "route", "show", "table", "all"],
 ];
-pub(super) const NEXT_HOPS: [&str; 4] = ["ip", "-o", "nexthop", "show"];
-pub(super) const ADDRESSES: [&str; 4] = ["ip", "-o", "address", "show"];
 const TCP: [&str; 3] = [
     "sh",
     "-c",
@@ -190,8 +189,8 @@ fn all_routes<'a>(
         let listed = listed(line, is_inet6).ok_or(line)?;
         let devices = devices(&listed, next_hops);
         // A next hop without a device drops frames.
-        let is_told = listed.next_hop.is_some_and(|id| next_hops.contains_key(id));
-        if devices.is_empty() && !is_told {
+        let is_known = listed.next_hop.is_some_and(|id| next_hops.contains_key(id));
+        if devices.is_empty() && !is_known {
             return Err(line);
         }
         routes.push((listed, devices));
@@ -204,13 +203,6 @@ fn routes(text: &str, is_inet6: bool) -> Vec<Listed<'_>> {
     text.lines()
         .filter_map(|line| listed(line, is_inet6))
         .collect()
-}
-
-pub(super) fn words_of(line: &str) -> Vec<&str> {
-    // The end of a line within a route is a backslash.
-    let is_blank = |letter: char| letter.is_whitespace() || letter == '\\';
-    let words = line.split(is_blank);
-    words.filter(|word| !word.is_empty()).collect()
 }
 
 fn is_of_no_device(line: &str) -> bool {
@@ -228,22 +220,18 @@ fn listed(line: &str, is_inet6: bool) -> Option<Listed<'_>> {
         words => words,
     };
     let destination = destination(words.first()?, is_inet6)?;
-    let behind = |name: &'static str| {
-        let pairs = words.windows(2);
-        pairs
-            .filter(move |pair| pair[0] == name)
-            .map(|pair| pair[1])
-    };
-    let table = behind("table").next().filter(|table| *table != "main");
+    let table = values(words, "table")
+        .next()
+        .filter(|table| *table != "main");
     Some(Listed {
         route: Route {
             destination,
             table: table.map(Into::into),
         },
-        devices: behind("dev").collect(),
-        next_hop: behind("nhid").next(),
-        has_gateway: behind("via").next().is_some(),
-        is_connected: behind("proto").any(|by| by == "kernel") && destination.1 > 0,
+        devices: values(words, "dev").collect(),
+        next_hop: values(words, "nhid").next(),
+        has_gateway: values(words, "via").next().is_some(),
+        is_connected: values(words, "proto").any(|by| by == "kernel") && destination.1 > 0,
     })
 }
 
@@ -265,16 +253,13 @@ fn next_hops(text: &str) -> BTreeMap<&str, Vec<&str>> {
     let mut devices: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut groups = Vec::new();
     for line in text.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let behind = |name: &str| {
-            let at = words.iter().position(|word| *word == name)?;
-            words.get(at + 1).copied()
-        };
-        let Some(id) = behind("id") else {
+        let words = words_of(line);
+        let value = |name| values(&words, name).next();
+        let Some(id) = value("id") else {
             continue;
         };
-        devices.entry(id).or_default().extend(behind("dev"));
-        groups.extend(behind("group").map(|members| (id, members)));
+        devices.entry(id).or_default().extend(value("dev"));
+        groups.extend(value("group").map(|members| (id, members)));
     }
     for (id, members) in groups {
         let members = members
@@ -298,15 +283,12 @@ fn devices<'a>(listed: &Listed<'a>, next_hops: &BTreeMap<&str, Vec<&'a str>>) ->
     }
 }
 
-/// The interfaces and addresses of `ip -o address`: `3: eth1    inet 198.18.0.2/24 scope global eth1`.
+/// The interfaces and addresses of `ip -o address`.
 pub(super) fn addresses(text: &str) -> Vec<(String, IpAddr)> {
     let addresses = text.lines().filter_map(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, device, "inet" | "inet6", address, ..] = words.as_slice() else {
-            return None;
-        };
+        let (device, address) = address_in(line)?;
         let address = address.split('/').next()?.parse().ok()?;
-        Some(((*device).to_owned(), address))
+        Some((device.to_owned(), address))
     });
     addresses.collect()
 }
@@ -314,12 +296,9 @@ pub(super) fn addresses(text: &str) -> Vec<(String, IpAddr)> {
 /// The networks of the addresses of `ip -o address`, each with its interface.
 pub(super) fn own_networks(text: &str) -> BTreeSet<(&str, (IpAddr, u8))> {
     let networks = text.lines().filter_map(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, device, "inet" | "inet6", address, ..] = words.as_slice() else {
-            return None;
-        };
+        let (device, address) = address_in(line)?;
         let (address, length) = destination(address, false)?;
-        Some((*device, (masked(address, length), length)))
+        Some((device, (masked(address, length), length)))
     });
     networks.collect()
 }
@@ -419,7 +398,7 @@ blackhole 10.1.0.0/16
     }
 
     #[test]
-    fn a_route_whose_devices_are_not_told_is_named() {
+    fn a_route_whose_devices_are_not_shown_is_named() {
         let known = next_hops("id 10 via 192.0.2.2 dev eth0\nid 13 blackhole\n");
         let all = |text: &'static str| all_routes(text, false, &known).map(|routes| routes.len());
         assert_eq!(all(INET), Err("default nhid 12 table mgmt proto static"));

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use fwdlab_model::{AddressFamily, Direction};
 
-use super::losses::{self, addresses_of, flags_of, has_address, is_up, refuse_losses};
+use super::losses::{self, refuse_losses};
+use super::ports::{addresses_of, flags_of, has_address, is_up};
 use crate::LabError;
 use crate::addresses::{Prefix, addresses};
 use crate::hosts::dut::OnHost;

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_is_not_there_is_told() {
+    fn an_interface_that_is_not_there_is_named() {
         let error = serve_stacks(&watch("no-such-port"), &mut Vec::new()).unwrap_err();
         assert!(
             error.to_string().contains("no-such-port") || error.to_string().contains("sampl"),

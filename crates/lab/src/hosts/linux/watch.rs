@@ -133,7 +133,7 @@ cpu1 50 0 55 490 0 0 5 0 0 0
 ";
 
     #[test]
-    fn a_busy_cpu_is_told_from_an_idle_one() {
+    fn a_busy_cpu_is_distinguished_from_an_idle_one() {
         let watch = watched(OUTPUT).unwrap();
         assert_eq!(watch.received_frames, 50_000);
         assert!((watch.time_s - 1.0).abs() < 1e-9);

@@ -1,7 +1,7 @@
 //! A pkt-gen on a host, started and watched over ssh.
 
 use std::collections::VecDeque;
-use std::io::{BufRead as _, Read as _, Write as _};
+use std::io::{BufRead as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
@@ -11,7 +11,7 @@ use fwdlab_pkt_gen::{LogReader, Noise, Summary};
 
 use super::curve::Curve;
 use crate::LabError;
-use crate::hosts::ssh::Connection;
+use crate::hosts::ssh::{Connection, killed};
 use crate::program::{bounded, unread};
 
 /// Takes the place of a shell as pkt-gen, beside which it leaves a dead man's switch: where its input ends, nothing
@@ -186,14 +186,7 @@ impl PktGenProcess {
     pub(super) fn last_words(&mut self) -> String {
         let mut said: Vec<String> = self.last_lines.iter().cloned().collect();
         if self.is_over {
-            let _ = self.child.kill();
-        }
-        if self.is_over
-            && let Some(stderr) = &mut self.child.stderr
-        {
-            let mut of_ssh = String::new();
-            let _ = stderr.take(4096).read_to_string(&mut of_ssh);
-            said.extend(Some(of_ssh.trim().to_owned()).filter(|said| !said.is_empty()));
+            said.extend(Some(killed(&mut self.child)).filter(|said| !said.is_empty()));
         }
         match said.is_empty() {
             true => "it said nothing".to_owned(),
@@ -267,7 +260,7 @@ fn read(output: ChildStdout) -> Result<Receiver<(Instant, String)>, LabError> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufReader, Write as _};
+    use std::io::{BufReader, Read as _, Write as _};
     use std::process::{Command, Stdio};
 
     use super::*;
