@@ -188,7 +188,7 @@ fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Find
         ),
     ));
     if !of.drop_counters.is_empty() {
-        findings.push(match dut.prove_counters() {
+        findings.push(match dut.system.prove_counters(&dut.host) {
             Ok(()) => Finding::fine(named("counters"), of.drop_counters.join(", ")),
             Err(error) => Finding::fatal(
                 named("counters"),

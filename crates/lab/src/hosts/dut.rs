@@ -260,14 +260,6 @@ impl Dut {
         })
     }
 
-    /// Proves that the counters of drops which the lab file names are there.
-    ///
-    /// # Errors
-    /// As of [`DutSystem::prove_counters`].
-    pub(super) fn prove_counters(&self) -> Result<(), LabError> {
-        self.system.prove_counters(&self.host)
-    }
-
     /// Frames of a stratum that cross it.
     pub(super) fn crossed_by<'a>(
         &'a self,
@@ -376,18 +368,6 @@ impl Dut {
         let reason = settings.unavailable(&mut over_ssh, variant, asks)?;
         let host = over_ssh.host.connection.host();
         Ok(reason.map(|reason| format!("host {host}: {reason}")))
-    }
-
-    /// Refuses it where something of its owner's could not be put back; changes nothing.
-    ///
-    /// # Errors
-    /// As of [`DutSystem::refuse_losses`].
-    pub(super) fn refuse_losses(
-        &self,
-        families: &[AddressFamily],
-        stations: [&Station; 2],
-    ) -> Result<(), LabError> {
-        self.system.refuse_losses(&self.host, families, stations)
     }
 
     /// Proves that it can be given what frames need; changes nothing.

@@ -124,7 +124,7 @@ impl Link {
             Connection::open(destination).map(Rc::new)
         };
         let dut = open_dut(&dut_connection, &hosts.dut, system, resolved)?;
-        dut.prove_counters()?;
+        dut.system.prove_counters(&dut.host)?;
         let mut tester = open_tester(hosts, resolved, &mut connect)?;
         // Refuses ports that the machine needs.
         tester.stations()?;
@@ -292,7 +292,8 @@ impl HostsLab {
         if asks == Asks::Plan && self.booter.is_none() {
             link.dut.prove_set_up(families, stations)?;
         } else {
-            link.dut.refuse_losses(families, stations)?;
+            let Dut { host, system, .. } = &link.dut;
+            system.refuse_losses(host, families, stations)?;
         }
         let variants = resolved.variants.iter();
         variants
