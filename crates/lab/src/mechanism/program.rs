@@ -101,7 +101,7 @@ impl Program {
     }
 
     /// Whether what shows a port's programs shows it: nothing of iproute2's shows a tcx link.
-    fn is_shown(&self) -> bool {
+    const fn is_shown(&self) -> bool {
         !matches!(
             self,
             Self::Tc {

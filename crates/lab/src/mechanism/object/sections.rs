@@ -122,7 +122,7 @@ impl<'o> Elf<'o> {
         append(&mut object, of_types, &types)?;
         if let Some(of_functions) = self.named(b".BTF.ext") {
             let mut functions = self.bytes(of_functions)?.to_vec();
-            refer_to(&mut functions, &self.bytes(of_types)?, &places)?;
+            refer_to(&mut functions, self.bytes(of_types)?, &places)?;
             append(&mut object, of_functions, &functions)?;
         }
         Some(object)
