@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fwdlab_model::record::{Fate, fates};
 use fwdlab_model::{
     BlockRecord, LoadRegime, Plan, ProfileStacks, Record, Resolved, SCHEMA_VERSION, SessionRecord,
-    SliceRecord, TrialRecord,
+    SliceRecord, Stratum, TrialRecord,
 };
 use fwdlab_sys::durable::entries;
 use serde::de::DeserializeOwned;
@@ -330,6 +330,20 @@ fn check_plan(path: &Path, plan: &Plan, resolved: &Resolved) -> Result<(), Archi
         .iter()
         .map(|block| block.number)
         .eq(1..=resolved.design.blocks);
+    let strata: BTreeSet<Stratum> = resolved.strata().collect();
+    let other = plan.blocks.iter().find(|block| {
+        let of_block: BTreeSet<Stratum> = block.strata.iter().map(|order| order.stratum).collect();
+        let is_empty = block.strata.iter().any(|order| order.rounds.is_empty());
+        of_block != strata || block.strata.len() != strata.len() || is_empty
+    });
+    if let Some(block) = other {
+        let what = format!(
+            "block {} does not measure each family of each traffic of {} once",
+            block.number,
+            layout::RESOLVED
+        );
+        return Err(ArchiveError::damaged(Place::file(path), what));
+    }
     if plan.seed == resolved.design.seed && numbers_fit {
         Ok(())
     } else {

@@ -4,9 +4,9 @@ use std::iter;
 
 use crate::error::ArchiveError;
 
-/// What the longest name may be: two names of variants fit in, and every file system can hold it, with what stands
-/// around it while the file is written.
-const LENGTH_MAX: usize = 200;
+/// What the longest name may be: two names of variants and one of a stratum fit in, and every file system can hold it,
+/// with what stands around it while the file is written.
+const LENGTH_MAX: usize = 225;
 
 /// A text as a name: what a file's name should not hold becomes `-`.
 #[must_use]

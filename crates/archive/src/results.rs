@@ -893,7 +893,13 @@ mod tests {
     #[test]
     fn a_picture_of_two_variants_has_room_for_their_longest_names() {
         let root = tempfile::tempdir().unwrap();
-        let picture = |length| format!("difference-{0}-{0}-inet6.svg", "v".repeat(length));
+        let picture = |length| {
+            format!(
+                "difference-{0}-{0}-inet6-{1}.svg",
+                "v".repeat(length),
+                "t".repeat(24)
+            )
+        };
         write_derived(root.path(), &picture(88), b"<svg/>").unwrap();
         let error = write_derived(root.path(), &picture(100), b"<svg/>").unwrap_err();
         assert!(matches!(error, ArchiveError::BadName { .. }), "{error}");

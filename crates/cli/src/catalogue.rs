@@ -1,15 +1,15 @@
 //! What `fwdlab ls` and `fwdlab query` share: which directories, which of them, and in what form.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
 use std::time::SystemTime;
 
 use clap::Args;
 use fwdlab_catalogue::{Catalogue, Cell, Filter, Moment, Problem, Table};
-use fwdlab_model::AddressFamily;
+use fwdlab_model::Stratum;
 
 use crate::exit::{Code, DONE, USER_ERROR, WrongArguments};
 use crate::output::{self, tell};
-use crate::values::family;
 
 /// Where to look, and where to keep what was found.
 #[derive(Debug, Args)]
@@ -58,9 +58,9 @@ pub(crate) struct VariantArguments {
     /// The variant, by its name in files or its label
     #[arg(long, value_name = "TEXT")]
     variant: Option<String>,
-    /// The address family
-    #[arg(long, value_parser = family())]
-    family: Option<AddressFamily>,
+    /// The address family, all traffics of it; inet-imix is the traffic imix alone
+    #[arg(long, value_name = "FAMILY", value_parser = Stratum::from_str)]
+    family: Option<Stratum>,
 }
 
 impl FilterArguments {

@@ -66,7 +66,7 @@ fn traffic<'f>(
         (Some(named), _) => named,
         (None, [only]) => return Some(only),
         (None, _) => {
-            let message = "nothing says under which traffic this was measured";
+            let message = "`traffic` is missing: the experiment has several";
             let span = entry.label.span();
             let diagnostic = reading.error(span, message);
             diagnostic.with_help("name one of the experiment's: traffic = \"imix\"");

@@ -141,6 +141,9 @@ mod traffics {
         if (1..).zip(names()).any(is_twice) {
             return Err(de::Error::custom("two traffics have one name"));
         }
+        if traffics.len() > 1 && names().any(|name| name.is_none()) {
+            return Err(de::Error::custom("one of several traffics has no name"));
+        }
         Ok(traffics)
     }
 }

@@ -138,6 +138,14 @@ pub(crate) fn traffics(reading: &mut Reading<'_>, file: &Table<'_>) -> Vec<Traff
         .map(|table| TrafficEntry::read(reading, table))
         .collect();
     if entries.is_empty() {
+        if let Some(value) = file
+            .value("traffic")
+            .filter(|value| value.get_ref().is_array())
+        {
+            reading
+                .error(value.span(), "`traffic` is an empty list")
+                .with_help("leave it out for the usual traffic");
+        }
         return vec![TrafficEntry::default()];
     }
     for (number, entry) in entries.iter().enumerate() {
@@ -292,7 +300,10 @@ impl TrafficEntry {
     /// The traffic in a lab; an error where the lab cannot say how much that is.
     fn settle(self, reading: &mut Reading<'_>, lab: &LabFile) -> Traffic {
         let Self {
-            mut traffic, load, ..
+            span,
+            mut traffic,
+            load,
+            ..
         } = self;
         traffic.load = match *load.get_ref() {
             LoadChoice::Lab => lab.load,
@@ -316,7 +327,7 @@ impl TrafficEntry {
                 lab.source.path.display(),
                 traffic.flows()
             );
-            reading.error(0..0, message).with_help(
+            reading.error(span, message).with_help(
                 "every flow is sent by one CPU: name fewer `cpus` there, or more sources, destinations or ports in \
                  [traffic]",
             );

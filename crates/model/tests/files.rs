@@ -702,7 +702,7 @@ fn each_family_of_each_traffic_is_a_stratum() {
         .collect();
     assert_eq!(strata, ["inet-imix"]);
     for (traffic, said) in [
-        ("", "nothing says under which traffic this was measured"),
+        ("", "`traffic` is missing: the experiment has several"),
         ("traffic = \"imx\"", "no [[traffic]] has the name \"imx\""),
     ] {
         let errors = reference(traffic).errors();

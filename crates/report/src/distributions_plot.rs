@@ -29,7 +29,7 @@ const HALF_WIDTH_MIN_PERCENT: f64 = 0.01;
 /// How wide it is on either side where nothing differs from its median.
 const HALF_WIDTH_USUAL_PERCENT: f64 = 1.0;
 
-/// `distributions.svg`: how the trials of each variant are distributed, one panel an stratum.
+/// `distributions.svg`: how the trials of each variant are distributed, one panel a stratum.
 #[must_use]
 pub fn distributions_svg(report: &Report) -> String {
     let heading = "Distribution of the trials";

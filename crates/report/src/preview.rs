@@ -481,10 +481,16 @@ fn scattered(loaded: &Loaded, stratum: Stratum) -> Result<Scattered, ReportError
         return Ok(Scattered::default());
     }
     let report = Report::build(loaded)?;
+    // Traffics of other experiments have names of their own, and scatter as those of their family do.
+    let has_it = report.strata().any(|of| of == stratum);
+    let is_like = |of: Stratum| match has_it {
+        true => of == stratum,
+        false => of.family == stratum.family,
+    };
     let of_stratum = report
         .comparisons
         .iter()
-        .filter(|comparison| comparison.stratum == stratum);
+        .filter(|comparison| is_like(comparison.stratum));
     let rows = of_stratum.flat_map(|comparison| {
         let control = comparison.control.iter().map(|control| &control.row);
         comparison.rows.iter().chain(control)

@@ -408,7 +408,10 @@ impl Page<'_> {
             ]
         });
         self.table(
-            "variant | family | offered | forwarded | lost | frame loss rate | where",
+            &format!(
+                "variant | {} | offered | forwarded | lost | frame loss rate | where",
+                report.strata_heading()
+            ),
             rows,
         );
         self.source(&["/losses"]);
@@ -1034,7 +1037,8 @@ impl Page<'_> {
                 reasons.join("; "),
             ]
         });
-        self.table("variant | family | invalid | why", rows);
+        let header = format!("variant | {} | invalid | why", report.strata_heading());
+        self.table(&header, rows);
         self.source(&["/invalid"]);
         for (index, comparison) in report.comparisons.iter().enumerate() {
             if comparison.rows_with_all_trials.is_empty() {

@@ -124,6 +124,14 @@ impl Report {
         found.map_or(0, |(_, flows)| flows.in_all_directions)
     }
 
+    /// Over a column of strata.
+    pub(crate) fn strata_heading(&self) -> &'static str {
+        match self.traffics.iter().any(|traffic| traffic.name.is_some()) {
+            true => "traffic",
+            false => "family",
+        }
+    }
+
     /// The load regime under which it was measured.
     #[must_use]
     pub fn regime(&self) -> LoadRegime {

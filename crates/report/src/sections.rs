@@ -101,6 +101,14 @@ pub(crate) fn cost_verdict_section(verdict: &ComparisonVerdict, effect: &Effect)
     section(verdict, effect, verdict.estimate < 0.0)
 }
 
+/// A verdict on how an effect changes: it says neither that the variant is faster nor that it is slower.
+pub(crate) fn change_section(verdict: &ComparisonVerdict, effect: &Effect) -> VerdictSection {
+    let mut section = verdict_section(verdict, effect);
+    section.direction = None;
+    section.sentence = sentences::finding(&section.said(), effect, &section.notes);
+    section
+}
+
 fn section(verdict: &ComparisonVerdict, effect: &Effect, is_faster: bool) -> VerdictSection {
     let more = verdict.more.map(|more| more.to_string());
     let below_control = verdict

@@ -220,7 +220,7 @@ pub(crate) fn traffic_reading(section: &TrafficSection) -> String {
     };
     format!(
         "A change is the ratio of the variant's rate to the baseline's under that traffic, against the same ratio under \
-         {first}, block by block: what the traffic itself costs is the same for both and falls out.{corrected}"
+         {first}, block by block: a cost that the traffic adds to both in the same proportion cancels.{corrected}"
     )
 }
 
@@ -354,7 +354,7 @@ pub(crate) const ORDER_CHECKS: &str = "\
 What lingers from one variant to the next shows in the slices after it, what keeps step with the rounds at one place in \
 them. Here is the variant after which slices differ most clearly from the others, and the place where they do, each with \
 the probability of such a one by chance over all orders that the plan could have drawn; it is \
-warned of where that is below half a percent (a quarter with both address families), so that chance alone is warned of \
+warned of where that is below half a percent, divided by the number of traffics and address families, so that chance alone is warned of \
 in at most one report of a hundred. The autocorrelation is that of a slice with the next one of its variant and block: it is \
 part of the noise between rounds, and no verdict rests on it.";
 

@@ -267,7 +267,7 @@ pub fn compare_sessions(
     }
     let mut groups = Vec::new();
     for stratum in strata {
-        // The variants of an stratum are one stratum of comparisons.
+        // The variants of a stratum are one family of comparisons.
         let of_stratum = shared.iter().filter(|(key, _)| key.stratum == stratum);
         let of_stratum: Vec<Sets> = of_stratum
             .map(|(key, label)| comparison.sets(key, label))
@@ -488,13 +488,13 @@ impl SessionComparison<'_> {
     /// What becomes of a stratum, variant by variant, each side against the baseline.
     fn judge(
         &self,
-        stratum: &[Sets],
+        family: &[Sets],
         warnings: &mut Vec<Warning>,
     ) -> Result<Vec<Vec<Judged>>, ReportError> {
         let settings = self.settings.verdicts();
-        let refused = |source| error(&stratum[0].shown[0], source);
+        let refused = |source| error(&family[0].shown[0], source);
         let mut compared = Vec::new();
-        for sets in stratum {
+        for sets in family {
             for (shown, sessions) in sets.shown.iter().zip(&sets.sessions).skip(1) {
                 compared.push(ComparedSessions {
                     name: one_line(&shown.path),
@@ -507,7 +507,7 @@ impl SessionComparison<'_> {
         let verdicts = match self.basis {
             Basis::Reruns => {
                 let mut with_noise = Vec::with_capacity(compared.len());
-                for (sets, compared) in stratum.iter().zip(compared.chunks(others)) {
+                for (sets, compared) in family.iter().zip(compared.chunks(others)) {
                     let noise = self.noise(sets)?;
                     with_noise.extend(compared.iter().map(|compared| (compared.clone(), noise)));
                 }
@@ -517,7 +517,7 @@ impl SessionComparison<'_> {
             _ => {
                 let mut judged = Vec::with_capacity(compared.len());
                 for (number, compared) in compared.iter().enumerate() {
-                    let baseline = row(&stratum[number / others].shown[0]);
+                    let baseline = row(&family[number / others].shown[0]);
                     let within = within_sessions(compared, settings.confidence).map_err(refused)?;
                     judged.push(Judged::Within(Effect::of_ratio(
                         within.estimate,
@@ -618,12 +618,12 @@ impl SessionComparison<'_> {
     /// What every method makes of the sessions' medians, the verdict's first.
     fn methods(&self, sets: &Sets) -> Result<Vec<Vec<fwdlab_stats::MethodResult>>, StatsError> {
         let (baseline, others) = split(&sets.shown);
-        let stratum: Vec<IndependentObservations> = others
+        let family: Vec<IndependentObservations> = others
             .iter()
             .map(|set| independent(&set.path, baseline, set))
             .collect();
         let confidence = self.settings.verdicts().confidence;
-        let mut methods = independent_methods(&stratum, confidence, DRAWS)?;
+        let mut methods = independent_methods(&family, confidence, DRAWS)?;
         for results in &mut methods {
             results.sort_by_key(|result| result.method != Method::MannWhitney);
         }

@@ -32,6 +32,7 @@ pub(crate) struct Summary<'a> {
 #[derive(Debug, Serialize)]
 struct ComparisonSummary<'a> {
     title: Option<&'a str>,
+    #[serde(flatten)]
     stratum: Stratum,
     /// Whether the baseline agrees with itself; none where too little was measured to tell, or its interval is wider
     /// than the threshold and so shows nothing.

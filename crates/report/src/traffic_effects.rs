@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_model::{AddressFamily, Comparison, Design, Resolved, TrafficName, VariantName};
+use fwdlab_model::{AddressFamily, Comparison, Resolved, TrafficName, VariantName};
 use fwdlab_stats::{ComparisonEffects, StatsError, Verdict, family_verdicts, percent};
 use serde::{Deserialize, Serialize};
 
+use crate::labels::label_of;
 use crate::report::{
     BlockEffectSection, ComparisonSection, Effect, Report, Row, VerdictSection, Warning,
 };
-use crate::sections::{verdict_section, verdict_settings};
+use crate::sections::{change_section, verdict_settings};
 use crate::text;
 
 /// The effects of one comparison under each traffic of one address family, and how they change with it.
@@ -69,11 +70,11 @@ pub(crate) fn sections(
                     indices.push(number * strata + place);
                 }
             }
-            if traffics.len() < 2 {
+            if traffics.len() < 2 || of.variants.is_empty() {
                 continue;
             }
             let of_traffics: Vec<_> = indices.iter().map(|&index| &comparisons[index]).collect();
-            let (changes, found) = changes(of, &of_traffics, &traffics, family, &resolved.design)?;
+            let (changes, found) = changes(resolved, of, &of_traffics, &traffics)?;
             warnings.extend(found);
             sections.push(TrafficSection {
                 title: of.title.as_deref().map(text::one_line),
@@ -90,11 +91,10 @@ pub(crate) fn sections(
 
 /// The changes of all variants of a comparison, judged together.
 fn changes(
+    resolved: &Resolved,
     comparison: &Comparison,
     sections: &[&ComparisonSection],
     traffics: &[TrafficName],
-    family: AddressFamily,
-    design: &Design,
 ) -> Result<(Vec<TrafficChange>, Vec<Warning>), StatsError> {
     let mut of = Vec::new();
     let mut effects = Vec::new();
@@ -115,7 +115,12 @@ fn changes(
                 continue;
             }
             effects.push(ComparisonEffects {
-                name: format!("{variant}, {} {traffic}", family.protocol()),
+                name: format!(
+                    "{}, {}, against {}",
+                    label_of(resolved, variant),
+                    section.stratum.label(),
+                    traffics[0]
+                ),
                 block_effects: blocks.iter().map(|(_, effect)| *effect).collect(),
             });
             of.push((variant, *traffic, blocks));
@@ -124,14 +129,18 @@ fn changes(
     if effects.is_empty() {
         return Ok((Vec::new(), Vec::new()));
     }
-    let verdicts = family_verdicts(&effects, None, &verdict_settings(design))?;
-    // A block that lies far from the others is reported with the variant that it is of.
-    let warnings = verdicts
-        .warnings
-        .iter()
-        .filter(|warning| !matches!(warning, fwdlab_stats::Warning::OutlyingBlock { .. }))
-        .map(Warning::from)
-        .collect();
+    let verdicts = family_verdicts(&effects, None, &verdict_settings(&resolved.design))?;
+    // What is to be said of blocks, the effects themselves say: how many there are, and which lie far from the others.
+    let is_new = |warning: &&fwdlab_stats::Warning| {
+        !matches!(
+            warning,
+            fwdlab_stats::Warning::OutlyingBlock { .. }
+                | fwdlab_stats::Warning::TooFewBlocks { .. }
+                | fwdlab_stats::Warning::TooFewBlocksForFamily { .. }
+        )
+    };
+    let warnings = verdicts.warnings.iter().filter(is_new);
+    let warnings = warnings.map(Warning::from).collect();
     let changes = of.into_iter().zip(&verdicts.comparisons);
     let changes = changes.map(|((variant, traffic, blocks), verdict)| {
         let of_blocks = blocks.iter().map(|&(block, effect)| BlockEffectSection {
@@ -145,7 +154,7 @@ fn changes(
         TrafficChange {
             variant: variant.clone(),
             traffic,
-            verdict: verdict_section(verdict, &effect),
+            verdict: change_section(verdict, &effect),
             effect,
         }
     });

@@ -16,7 +16,7 @@ const BLOCK_LABEL_WIDTH: f64 = 26.0;
 /// One attempt at a block: a band of the plot.
 type Band = (u32, u32, u32);
 
-/// `trials.svg`: every trial in time order, one panel an stratum.
+/// `trials.svg`: every trial in time order, one panel a stratum.
 #[must_use]
 pub fn trials_svg(report: &Report) -> String {
     let heading = "Every trial in time order";

@@ -58,6 +58,29 @@ fn what_is_shown_to_be_worse_fails_and_what_may_be_only_where_that_is_asked() {
     assert_eq!(failing("maybe-worse", &noisy), ["slower", "faster"]);
 }
 
+/// Eight changes would need more blocks than the four comparisons under each traffic do.
+#[test]
+fn changes_with_the_traffic_are_no_reason_to_fail() {
+    let mut run = synthetic::by_traffic();
+    run.variants.push(("a fourth".to_owned(), 3.0));
+    for stratum in ["inet-mix", "inet6-mix"] {
+        run.strata.push(stratum.parse().unwrap());
+    }
+    let mut loaded = run.loaded();
+    loaded.finished = Some(Finished {
+        schema: SCHEMA_VERSION,
+        finished: "2026-11-21T10:00:00Z".to_owned(),
+        accepted_blocks: (1..=8).collect(),
+        given_up_blocks: Vec::new(),
+    });
+    let report = Report::build(&loaded).unwrap();
+    assert_eq!(report.traffic_effects[0].changes.len(), 8);
+    assert!(failing("worse:49%", &report).is_empty());
+    let summary: Value = serde_json::from_str(&render::summary(&report, &[]).unwrap()).unwrap();
+    assert_eq!(summary["comparisons"][0]["family"], "inet");
+    assert_eq!(summary["comparisons"][0]["traffic"], "few");
+}
+
 /// Some blocks show little, and a few nothing at all; neither is a reason to pass.
 #[test]
 fn a_run_that_could_show_nothing_passes_no_check() {

@@ -43,7 +43,7 @@ pub struct LiveView {
     command: Option<String>,
 }
 
-/// A comparison in an stratum.
+/// A comparison in a stratum.
 #[derive(Clone, Debug)]
 struct Section {
     heading: Option<String>,

@@ -229,7 +229,7 @@ pub(super) fn trials(report: &Report) -> Markup {
             @if let Some(invalid) = &report.invalid {
                 h3 { "Invalid trials" }
                 p.muted { (sentences::INVALID) }
-                (table("Invalid trials", &[(PLAIN, "variant"), (PLAIN, "family"), (FIGURE, "invalid"), (PLAIN, "why")], html! {
+                (table("Invalid trials", &[(PLAIN, "variant"), (PLAIN, report.strata_heading()), (FIGURE, "invalid"), (PLAIN, "why")], html! {
                     @for (index, row) in invalid.rows.iter().enumerate().filter(|(_, row)| row.invalid > 0) {
                         tr data-record={ "/invalid/rows/" (index) } {
                             th scope="row" { (report.label(&row.variant)) }
@@ -252,7 +252,7 @@ pub(super) fn trials(report: &Report) -> Markup {
 pub(super) fn dut_cpus(report: &Report) -> Markup {
     let columns = [
         (PLAIN, "variant"),
-        (PLAIN, "family"),
+        (PLAIN, report.strata_heading()),
         (FIGURE, "CPU"),
         (FIGURE, "busy"),
         (FIGURE, "in interrupts"),
@@ -576,7 +576,7 @@ pub(super) fn frames(report: &Report) -> Markup {
 
 fn conservation(report: &Report) -> Markup {
     let columns = [
-        (PLAIN, "family"),
+        (PLAIN, report.strata_heading()),
         (FIGURE, "offered"),
         (FIGURE, "forwarded"),
         (FIGURE, "dropped"),
@@ -609,7 +609,7 @@ fn conservation(report: &Report) -> Markup {
 fn losses(report: &Report) -> Markup {
     let columns = [
         (TEXT, "variant"),
-        (TEXT, "family"),
+        (TEXT, report.strata_heading()),
         (NUMBER, "offered"),
         (NUMBER, "forwarded"),
         (NUMBER, "frame loss rate"),

@@ -107,6 +107,14 @@ pub(crate) fn section(
     (Some(section), warnings)
 }
 
+/// A stratum behind the names of variants in a file's name. A dot keeps the name of its traffic apart from theirs.
+fn behind(stratum: Stratum) -> String {
+    match stratum.traffic {
+        Some(_) => format!(".{stratum}"),
+        None => format!("-{stratum}"),
+    }
+}
+
 /// Baselines and what is compared with them, the control behind the variants, in each stratum.
 fn all_compared(loaded: &Loaded) -> Vec<(&VariantName, &VariantName, Stratum)> {
     let resolved = &loaded.resolved;
@@ -143,7 +151,7 @@ fn variants(loaded: &Loaded, profiles: &Profiles<'_>) -> Vec<ProfileSection> {
                 idle_percent: as_f64(idle) / as_f64(all.max(1)) * 100.0,
                 lost_samples: sum(|taken| taken.record.lost_samples),
                 cost_ns: profiles.cost_ns(&variant.name, stratum),
-                flame_graph: format!("flame-{}-{stratum}.svg", variant.name),
+                flame_graph: format!("flame-{}{}.svg", variant.name, behind(stratum)),
             });
         }
     }
@@ -180,7 +188,7 @@ fn difference(
         frames,
         frames_sampled: number(compared.frames.len()),
         reading: None,
-        flame_graph: format!("difference-{baseline}-{variant}-{stratum}.svg"),
+        flame_graph: format!("difference-{baseline}-{variant}{}.svg", behind(stratum)),
     };
     let notable: Vec<FrameSection> = compared
         .notable()
