@@ -174,7 +174,7 @@ pub(crate) fn traffics(reading: &mut Reading<'_>, file: &Table<'_>) -> Vec<Traff
     entries
 }
 
-/// The traffics in a lab; an error where the lab cannot say how much that is.
+/// The traffics in a lab, without those of which it cannot say how much they are, which is an error.
 pub(crate) fn settle(
     reading: &mut Reading<'_>,
     entries: Vec<TrafficEntry>,
@@ -183,7 +183,9 @@ pub(crate) fn settle(
     let mut settled: Vec<Traffic> = Vec::with_capacity(entries.len());
     for entry in entries {
         let span = entry.load_span();
-        let traffic = entry.settle(reading, lab);
+        let Some(traffic) = entry.settle(reading, lab) else {
+            continue;
+        };
         let regime = traffic.load.regime();
         if let Some(first) = settled.first()
             && first.load.regime() != regime
@@ -297,8 +299,8 @@ impl TrafficEntry {
         }
     }
 
-    /// The traffic in a lab; an error where the lab cannot say how much that is.
-    fn settle(self, reading: &mut Reading<'_>, lab: &LabFile) -> Traffic {
+    /// The traffic in a lab; none, and an error, where the lab cannot say how much that is.
+    fn settle(self, reading: &mut Reading<'_>, lab: &LabFile) -> Option<Traffic> {
         let Self {
             span,
             mut traffic,
@@ -309,10 +311,7 @@ impl TrafficEntry {
             LoadChoice::Lab => lab.load,
             LoadChoice::Load(load) => load,
             LoadChoice::LineRatePercent(percent) => {
-                let pps = line_rate_pps(reading, &traffic, percent, &load.span(), lab);
-                let Some(pps) = pps else {
-                    return traffic;
-                };
+                let pps = line_rate_pps(reading, &traffic, percent, &load.span(), lab)?;
                 Load::Paced { pps }
             }
         };
@@ -332,7 +331,7 @@ impl TrafficEntry {
                  [traffic]",
             );
         }
-        traffic
+        Some(traffic)
     }
 }
 
