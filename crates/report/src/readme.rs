@@ -860,7 +860,7 @@ impl Page<'_> {
             return;
         }
         self.paragraph("## Order of the slices");
-        self.paragraph(sentences::ORDER_CHECKS);
+        self.paragraph(&sentences::order_checks(self.report));
         let rows = report.slices.iter().map(|(stratum, slices)| {
             let effect = |found: &OrderEffectSection| {
                 let p = fwdlab_stats::format_p(found.p).replace('<', "\\<");

@@ -84,9 +84,9 @@ fn effects_by_traffic_stand_beside_each_other_and_their_changes_are_judged() {
             .collect::<Vec<_>>()
     };
     let [rules, conntrack, xdp] = [
-        "nftables-10-stateless-rules",
-        "nftables-conntrack",
-        "xdp-fib-forwarding",
+        "nftables-10-stateless-rules-1",
+        "nftables-conntrack-2",
+        "xdp-fib-forwarding-3",
     ];
     assert_eq!(
         changes(0),
@@ -401,7 +401,7 @@ fn frames_that_the_tester_did_not_transmit_are_shown_among_the_losses() {
     for frames in report.conservation.values() {
         assert_eq!(frames.drops[REASON], 7 * blocks);
     }
-    let json = serde_json::to_string(&report.conservation).unwrap();
+    let json = serde_json::to_value(&report).unwrap()["conservation"].to_string();
     assert!(!json.contains("not_transmitted_frames"), "{json}");
 }
 

@@ -178,7 +178,7 @@ test("the legend and the choice of a family change what is plotted", async ({ pa
   await expect.poll(() => pixels(page)).not.toBe(whole);
   await box.check();
   await expect.poll(() => pixels(page)).toBe(whole);
-  await page.getByLabel("Family").selectOption("inet6");
+  await page.getByLabel("Family").selectOption("IPv6");
   await expect.poll(() => pixels(page)).not.toBe(whole);
 });
 

@@ -503,8 +503,8 @@ impl Random {
 /// Two traffics of both families; XDP gains less under the second one, over IPv4.
 #[allow(dead_code, reason = "not every test has several traffics")]
 pub(crate) fn by_traffic() -> Synthetic {
-    let strata =
-        ["inet-few", "inet6-few", "inet-many", "inet6-many"].map(|word| word.parse().unwrap());
+    let strata = ["inet-few", "inet6-few", "inet-many", "inet6-many"]
+        .map(|word| word.parse().expect("it is a stratum"));
     Synthetic {
         strata: strata.to_vec(),
         in_strata: vec![(strata[2], 3, -20.0)],
