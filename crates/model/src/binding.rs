@@ -326,6 +326,7 @@ pub fn with_interfaces(text: &str, interface_in: &str, interface_out: &str) -> S
 }
 
 /// What a DUT has on its interfaces at the XDP hook.
+#[expect(clippy::large_enum_variant, reason = "a lab has one a level")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum XdpProgram {
