@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use aya_obj::ParseError;
 
 use crate::command::{self, command, is_installed, repository};
 
@@ -149,10 +150,31 @@ fn compile(source: &Path, object: &Path) -> Result<()> {
 
 /// What the kernel would get out of an object, as text that can be compared line by line.
 fn listing(object: &Path) -> Result<String> {
-    let parsed = aya_obj::Object::parse(&fs::read(object)?)
-        .with_context(|| format!("{}: cannot be read", shown(object)))?;
-    let mut listing = format!("license {}\n", parsed.license.to_string_lossy());
+    let mut listing = match aya_obj::Object::parse(&fs::read(object)?) {
+        Ok(parsed) => license_and_maps(&parsed)?,
+        // libbpf's names of sections that aya does not know; the lab renames them before it loads the object.
+        Err(ParseError::InvalidProgramSection { .. }) => {
+            let mut license = Command::new("llvm-objdump");
+            license
+                .args(["--full-contents", "--section=license"])
+                .arg(object);
+            without_local_labels(&command::output(&mut license)?)
+        }
+        Err(error) => {
+            return Err(error).with_context(|| format!("{}: cannot be read", shown(object)));
+        }
+    };
 
+    let mut objdump = Command::new("llvm-objdump");
+    objdump
+        .args(["--disassemble", "--reloc", "--no-show-raw-insn"])
+        .arg(object);
+    listing.push_str(&without_local_labels(&command::output(&mut objdump)?));
+    Ok(listing)
+}
+
+fn license_and_maps(parsed: &aya_obj::Object) -> Result<String> {
+    let mut listing = format!("license {}\n", parsed.license.to_string_lossy());
     let mut maps: Vec<_> = parsed.maps.iter().collect();
     maps.sort_by_key(|(name, _)| *name);
     for (name, map) in maps {
@@ -170,12 +192,6 @@ fn listing(object: &Path) -> Result<String> {
             writeln!(listing, "  {row:02x?}")?;
         }
     }
-
-    let mut objdump = Command::new("llvm-objdump");
-    objdump
-        .args(["--disassemble", "--reloc", "--no-show-raw-insn"])
-        .arg(object);
-    listing.push_str(&without_local_labels(&command::output(&mut objdump)?));
     Ok(listing)
 }
 
