@@ -78,7 +78,7 @@ fn put_back_in_one(leftovers: &[&Leftover]) -> String {
         .filter_map(|leftover| leftover.left_by.as_ref())
         .collect();
     let pids: BTreeSet<u32> = known.iter().map(|by| by.pid).collect();
-    // Those that no journal tells of are a run's of their own.
+    // Changes that no journal names count as one run more.
     let runs = pids.len() + usize::from(known.len() < leftovers.len());
     match known.iter().max_by_key(|by| &by.time) {
         Some(by) if runs > 1 => format!(

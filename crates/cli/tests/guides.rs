@@ -163,11 +163,6 @@ fn a_pull_request_that_changes_nothing_passes_and_one_that_costs_packets_fails()
     assert!(comment.contains("different"), "{comment}");
 }
 
-/// What the commands of a page have in common with their shell.
-fn script(commands: &[String]) -> String {
-    commands.join("\n")
-}
-
 #[test]
 fn an_xdp_program_v1_against_v2() {
     testkit::require_root!();
@@ -177,8 +172,7 @@ fn an_xdp_program_v1_against_v2() {
     let page = guide("xdp-program.md");
     let commands = commands(&page);
     assert_eq!(commands.len(), 5);
-    let compare = script(&commands[..3]);
-    let output = desk.run(&compare, &[]);
+    let output = desk.run(&commands[..3].join("\n"), &[]);
     let said = text(&output);
     assert!(output.status.success(), "{said}");
     assert!(
@@ -187,7 +181,7 @@ fn an_xdp_program_v1_against_v2() {
     );
 
     // As many rounds as a test may take.
-    let by_traffic = script(&commands[3..]).replace("rounds = 4", "rounds = 1");
+    let by_traffic = commands[3..].join("\n").replace("rounds = 4", "rounds = 1");
     let output = desk.run(&by_traffic, &[]);
     let said = text(&output);
     assert!(output.status.success(), "{said}");
@@ -208,7 +202,7 @@ fn an_xdp_program_v1_against_v2() {
     let pull_request = [("GITHUB_BASE_REF", "main"), ("GITHUB_SHA", "counts")];
     let output = desk.run(&measure, &pull_request);
     let said = text(&output);
-    // A hash lookup a packet costs more than 2 %, where anything can be told.
+    // A busy machine may leave it undecided whether the lookup costs more than 2 %.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
     let comment = fs::read_to_string(desk.path().join("comment.md")).unwrap();
     assert!(comment.contains("head.o"), "{comment}");

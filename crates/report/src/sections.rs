@@ -93,23 +93,31 @@ impl Effect {
 
 /// A verdict on forwarding rates.
 pub(crate) fn verdict_section(verdict: &ComparisonVerdict, effect: &Effect) -> VerdictSection {
-    section(verdict, effect, verdict.estimate > 0.0)
+    section(verdict, effect, Some(direction(verdict.estimate > 0.0)))
 }
 
 /// A verdict on what a packet costs.
 pub(crate) fn cost_verdict_section(verdict: &ComparisonVerdict, effect: &Effect) -> VerdictSection {
-    section(verdict, effect, verdict.estimate < 0.0)
+    section(verdict, effect, Some(direction(verdict.estimate < 0.0)))
 }
 
 /// A verdict on how an effect changes: it says neither that the variant is faster nor that it is slower.
 pub(crate) fn change_section(verdict: &ComparisonVerdict, effect: &Effect) -> VerdictSection {
-    let mut section = verdict_section(verdict, effect);
-    section.direction = None;
-    section.sentence = sentences::finding(&section.said(), effect, &section.notes);
-    section
+    section(verdict, effect, None)
 }
 
-fn section(verdict: &ComparisonVerdict, effect: &Effect, is_faster: bool) -> VerdictSection {
+fn direction(is_faster: bool) -> Direction {
+    match is_faster {
+        true => Direction::Faster,
+        false => Direction::Slower,
+    }
+}
+
+fn section(
+    verdict: &ComparisonVerdict,
+    effect: &Effect,
+    direction: Option<Direction>,
+) -> VerdictSection {
     let more = verdict.more.map(|more| more.to_string());
     let below_control = verdict
         .blocks
@@ -123,14 +131,9 @@ fn section(verdict: &ComparisonVerdict, effect: &Effect, is_faster: bool) -> Ver
         .chain(more)
         .chain(below_control.filter(|_| shows_difference))
         .collect();
-    let direction = shows_difference.then_some(if is_faster {
-        Direction::Faster
-    } else {
-        Direction::Slower
-    });
     let mut section = VerdictSection {
         words: verdict.verdict.words().to_owned(),
-        direction,
+        direction: direction.filter(|_| shows_difference),
         sentence: String::new(),
         shows_difference,
         leaves_open: verdict.verdict.leaves_open(),

@@ -350,21 +350,19 @@ pub(crate) fn generator_costs(report: &Report) -> Option<String> {
 }
 
 /// What the checks of the order look at.
-const ORDER_CHECKS: &str = "\
-What lingers from one variant to the next shows in the slices after it, what keeps step with the rounds at one place in \
-them. Here is the variant after which slices differ most clearly from the others, and the place where they do, each with \
-the probability of such a one by chance over all orders that the plan could have drawn; it is \
-warned of where that is below half a percent (a quarter with both address families), so that chance alone is warned of \
-in at most one report of a hundred. The autocorrelation is that of a slice with the next one of its variant and block: it is \
-part of the noise between rounds, and no verdict rests on it.";
-
-/// The same of a report that has any number of strata.
 pub(crate) fn order_checks(report: &Report) -> String {
-    let divided = "divided by the number of traffics and address families";
-    match report.strata().count() {
-        0..=2 => ORDER_CHECKS.to_owned(),
-        _ => ORDER_CHECKS.replace("(a quarter with both address families)", divided),
-    }
+    let level = match report.strata().count() {
+        0..=2 => "half a percent (a quarter with both address families)",
+        _ => "half a percent divided by the number of traffics and address families",
+    };
+    format!(
+        "What lingers from one variant to the next shows in the slices after it, what keeps step with the rounds at one \
+         place in them. Here is the variant after which slices differ most clearly from the others, and the place where \
+         they do, each with the probability of such a one by chance over all orders that the plan could have drawn; it is \
+         warned of where that is below {level}, so that chance alone is warned of in at most one report of a hundred. The \
+         autocorrelation is that of a slice with the next one of its variant and block: it is part of the noise between \
+         rounds, and no verdict rests on it."
+    )
 }
 
 /// How much of the time was disturbed, by stratum; none where nothing was.

@@ -23,6 +23,21 @@ pub(super) const KEYS: [&str; 6] = [
     "tail_calls",
 ];
 
+/// Those, and two more of a mechanism.
+pub(super) const fn keys_and([one, other]: [&'static str; 2]) -> [&'static str; 8] {
+    let [object, program, globals, max_entries, maps, tail_calls] = KEYS;
+    [
+        object,
+        program,
+        globals,
+        max_entries,
+        maps,
+        tail_calls,
+        one,
+        other,
+    ]
+}
+
 /// An object file, relative to the lab file, and what is set in it.
 #[derive(Debug)]
 pub(super) struct Named {

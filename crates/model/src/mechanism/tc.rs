@@ -16,19 +16,7 @@ const HOOKS: &[(&str, TcHook)] = &[("ingress", TcHook::Ingress), ("egress", TcHo
 
 const ATTACHES: &[(&str, TcAttach)] = &[("clsact", TcAttach::Clsact), ("tcx", TcAttach::Tcx)];
 
-const KEYS: &[&str] = &{
-    let [object, program, globals, max_entries, maps, tail_calls] = ebpf::KEYS;
-    [
-        object,
-        program,
-        globals,
-        max_entries,
-        maps,
-        tail_calls,
-        "hook",
-        "attach",
-    ]
-};
+const KEYS: &[&str] = &ebpf::keys_and(["hook", "attach"]);
 
 pub(super) const TC: Description = Description {
     key: "tc",

@@ -19,19 +19,7 @@ const PROGRAMS: &[(&str, Built)] = &[(WORDS[0], Built::Off), (WORDS[1], Built::F
 
 const MODES: &[(&str, XdpMode)] = &[("native", XdpMode::Native), ("generic", XdpMode::Generic)];
 
-const KEYS: &[&str] = &{
-    let [object, program, globals, max_entries, maps, tail_calls] = ebpf::KEYS;
-    [
-        object,
-        program,
-        globals,
-        max_entries,
-        maps,
-        tail_calls,
-        "mode",
-        "interfaces",
-    ]
-};
+const KEYS: &[&str] = &ebpf::keys_and(["mode", "interfaces"]);
 
 pub(super) const XDP: Description = Description {
     key: "xdp",
