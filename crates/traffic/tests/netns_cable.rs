@@ -710,7 +710,7 @@ fn a_generator_that_cannot_run_says_why() {
     assert!(
         error
             .to_string()
-            .starts_with("attaching count to nowhere: "),
+            .starts_with("attaching fwdlab_count to nowhere: "),
         "{error}"
     );
 }
