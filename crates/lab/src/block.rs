@@ -127,6 +127,8 @@ pub(crate) struct MeasuredSlice {
     pub(crate) settings_moved: Option<String>,
     /// The DUT's ports whose link was lost under its load.
     pub(crate) links_lost: BTreeSet<String>,
+    /// How the forwarder in user space had ended; none where it ran, and where there is none.
+    pub(crate) forwarder_ended: Option<String>,
     /// Who took time of the load's CPUs inside it; none where nobody could tell.
     pub(crate) takers: Option<Taken>,
 }
@@ -237,6 +239,7 @@ impl BlockLog {
         }
         evidence.links_lost.extend(slice.links_lost);
         evidence.settings_moved = evidence.settings_moved.take().or(slice.settings_moved);
+        evidence.forwarder_ended = evidence.forwarder_ended.take().or(slice.forwarder_ended);
         self.samples.push(samples);
         self.slices.push(record);
         &self.slices[self.slices.len() - 1]

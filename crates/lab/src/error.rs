@@ -109,6 +109,14 @@ pub enum LabError {
         /// The factors whose programs had set a level.
         factors: Vec<String>,
     },
+    /// A forwarder in user space that does not forward.
+    #[error("forwarder {level:?}: {what}")]
+    Forwarder {
+        /// Its level.
+        level: String,
+        /// What is wrong with it, what it said, and what to do.
+        what: String,
+    },
     /// The lab needs a privilege that this process cannot get.
     #[error(
         "lab {lab}: without root (this process has user id {uid}) it needs a user namespace of its \

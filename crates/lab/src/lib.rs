@@ -17,6 +17,7 @@ mod error;
 mod hosts;
 mod interference;
 mod journal;
+mod kept_log;
 mod kernel_file;
 mod kernel_types;
 mod lab;
@@ -37,7 +38,6 @@ mod survey;
 mod tester;
 mod topology;
 mod validity;
-mod verifier_log;
 mod watch;
 
 pub use asks::Asks;

@@ -134,8 +134,20 @@ impl Netlink {
         )
     }
 
-    /// Gives an interface an address, at once usable (no duplicate address detection).
-    pub(crate) fn add_address(&mut self, index: u32, prefix: Prefix) -> Result<(), LabError> {
+    /// Takes an interface's XDP program off.
+    pub(crate) fn remove_xdp_program(&mut self, index: u32) -> Result<(), LabError> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        link.attributes = vec![LinkAttribute::Xdp(vec![LinkXdp::Fd(-1)])];
+        self.change(
+            format!("taking the XDP program off interface {index}"),
+            RouteNetlinkMessage::SetLink(link),
+            0,
+        )
+    }
+
+    /// Gives an interface an address, at once usable (no duplicate address detection); one that it has stays.
+    pub(crate) fn set_address(&mut self, index: u32, prefix: Prefix) -> Result<(), LabError> {
         let mut message = AddressMessage::default();
         message.header.family = prefix.0.into();
         message.header.prefix_len = prefix.1;
@@ -151,7 +163,7 @@ impl Netlink {
                 prefix.0, prefix.1
             ),
             RouteNetlinkMessage::NewAddress(message),
-            NLM_F_CREATE | NLM_F_EXCL,
+            NLM_F_CREATE | NLM_F_REPLACE,
         )
     }
 

@@ -20,8 +20,8 @@ pub(crate) fn placement(resolved: &Resolved, cpus: &[u32]) -> Result<Placement, 
     let load_cpu = lab.load_cpu.unwrap_or(first);
     let dut_cpu = match resolved.regime() {
         LoadRegime::SelfClocked => None,
-        LoadRegime::Paced => lab.dut_cpu,
-        LoadRegime::Overload => {
+        LoadRegime::Paced if !resolved.has_forwarder() => lab.dut_cpu,
+        LoadRegime::Paced | LoadRegime::Overload => {
             let mut others = cpus.iter().rev().filter(|&&cpu| cpu != load_cpu);
             lab.dut_cpu.or_else(|| others.next().copied())
         }
@@ -57,11 +57,20 @@ pub(crate) fn placement(resolved: &Resolved, cpus: &[u32]) -> Result<Placement, 
 /// Why no variant can be measured under the experiment's load; none where they can.
 pub(crate) fn load_unavailable(resolved: &Resolved, placement: &Placement) -> Option<String> {
     let regime = resolved.regime();
-    let wants_own_cpu = regime == LoadRegime::Overload || placement.dut_cpu.is_some();
+    let has_forwarder = resolved.has_forwarder();
+    let wants_own_cpu =
+        regime == LoadRegime::Overload || has_forwarder || placement.dut_cpu.is_some();
     let has_own_cpu = placement
         .dut_cpu
         .is_some_and(|dut_cpu| dut_cpu != placement.load_cpu);
     (wants_own_cpu && !has_own_cpu).then(|| {
+        if has_forwarder {
+            return format!(
+                "a forwarder in user space needs another CPU than the generator's (CPU {}); give the DUT one (dut_cpu in \
+                 the lab file), or measure on a machine with two CPUs or more",
+                placement.load_cpu
+            );
+        }
         format!(
             "in the load regime {regime} the DUT needs another CPU than the generator's (CPU {}); \
              give it one (dut_cpu in the lab file), or ask for self-clocked",

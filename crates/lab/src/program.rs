@@ -264,7 +264,7 @@ pub(crate) fn command_line(arguments: &[impl AsRef<str>]) -> String {
 }
 
 /// The end of what a program complains of: it may print as much as it likes.
-fn last_lines(text: &str) -> String {
+pub(crate) fn last_lines(text: &str) -> String {
     const LINES_MAX: usize = 20;
     const BYTES_MAX: usize = 4000;
     let lines: Vec<_> = text.lines().collect();

@@ -288,6 +288,7 @@ mod tests {
                 taken_frames: 0,
                 dut,
                 settings_moved: None,
+                forwarder_ended: None,
                 links_lost: BTreeSet::new(),
                 takers: None,
             })

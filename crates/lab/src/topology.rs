@@ -99,9 +99,6 @@ impl Topology {
         for index in [tester_out, tester_in] {
             tester_netlink.set_up(index)?;
         }
-        for index in [dut_in, dut_out] {
-            dut_netlink.set_up(index)?;
-        }
         let mut topology = Self {
             tester,
             dut,
@@ -115,17 +112,29 @@ impl Topology {
             foreign_polling_threads: fwdlab_sys::kernel_threads(POLLING_THREADS)?,
             backlog_drops_before: backlog_drops()?,
         };
-        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
-            topology.address(family)?;
-        }
+        topology.set_up_dut()?;
         Ok(topology)
+    }
+
+    /// Sets the DUT's ports up, and gives them their addresses, neighbours and routes; what is there stays.
+    ///
+    /// A forwarder in user space may have taken some of that away: the kernel forgets a port's neighbours when its MAC address is
+    /// set, be it to what it was, which DPDK does at its start.
+    pub(crate) fn set_up_dut(&mut self) -> Result<(), LabError> {
+        for index in [self.dut_in, self.dut_out] {
+            self.dut_netlink.set_up(index)?;
+        }
+        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+            self.address(family)?;
+        }
+        Ok(())
     }
 
     fn address(&mut self, family: AddressFamily) -> Result<(), LabError> {
         let addresses = addresses(family);
         let netlink = &mut self.dut_netlink;
-        netlink.add_address(self.dut_in, addresses.dut_in)?;
-        netlink.add_address(self.dut_out, addresses.dut_out)?;
+        netlink.set_address(self.dut_in, addresses.dut_in)?;
+        netlink.set_address(self.dut_out, addresses.dut_out)?;
         netlink.set_neighbour(self.dut_in, addresses.generator, TESTER_OUT_MAC)?;
         netlink.set_neighbour(self.dut_out, addresses.sink, SINK_MAC)?;
         netlink.set_route(addresses.sources, addresses.generator)?;
@@ -198,12 +207,7 @@ impl Topology {
     /// # Errors
     /// When the kernel does not say.
     pub(crate) fn dut_xdp_program(&mut self, interface: &str) -> Result<u32, LabError> {
-        let index = if interface == DUT_OUT {
-            self.dut_out
-        } else {
-            self.dut_in
-        };
-        Ok(self.dut_netlink.interface_state(index)?.xdp_program)
+        Ok(self.dut_interface(interface)?.xdp_program)
     }
 
     /// Frames that have come to the end of the generator's cables so far: received by the DUT, or
@@ -310,11 +314,65 @@ impl Topology {
         self.pin_polling_threads(cpu)
     }
 
+    /// Has the DUT's frames come in on the CPU of whoever sends, as they do before [`forward_on`](Self::forward_on).
+    pub(crate) fn forward_in_place(&mut self, direction: Direction) -> Result<(), LabError> {
+        for interface in receiving(direction) {
+            let file = format!("/sys/class/net/{interface}/threaded");
+            self.write_dut_file(Path::new(&file), "0")?;
+        }
+        Ok(())
+    }
+
+    /// Frames inside the DUT by the counters of its ports: those that came in, less those that went out or found no room on
+    /// the cable there. Only differences of it mean anything, and those at moments when no frame is under way.
+    ///
+    /// A frame that finds the ring of an AF_XDP socket full counts as received and as dropped on the cable; it did not come
+    /// in.
+    ///
+    /// # Source
+    /// Linux: `veth_xdp_rcv`, `veth_rq_stats_desc` in `drivers/net/veth.c`.
+    pub(crate) fn frames_inside(&mut self, direction: Direction) -> Result<i64, LabError> {
+        let mut inside = 0;
+        for port in receiving(direction) {
+            let statistics = self.dut.run(|| fwdlab_sys::statistics(port))??;
+            let refused = statistics
+                .iter()
+                .filter(|(name, _)| name.starts_with("rx_queue_") && name.ends_with("_drops"))
+                .filter(|(name, _)| !name.ends_with("xdp_drops"));
+            let refused: u64 = refused.map(|(_, frames)| frames).sum();
+            let received = self.dut_interface(port)?.rx_packets;
+            inside += received.cast_signed() - refused.cast_signed();
+        }
+        for port in forwarding(direction) {
+            let sent = self.dut_interface(port)?;
+            inside -= (sent.tx_packets + sent.tx_dropped).cast_signed();
+        }
+        Ok(inside)
+    }
+
+    fn dut_interface(&mut self, name: &str) -> Result<InterfaceState, LabError> {
+        self.dut_netlink.interface_state(self.dut_index(name))
+    }
+
+    fn dut_index(&self, name: &str) -> u32 {
+        if name == DUT_OUT {
+            self.dut_out
+        } else {
+            self.dut_in
+        }
+    }
+
+    /// Takes the XDP program off one of the DUT's interfaces.
+    pub(crate) fn remove_dut_xdp_program(&mut self, interface: &str) -> Result<(), LabError> {
+        let index = self.dut_index(interface);
+        self.dut_netlink.remove_xdp_program(index)
+    }
+
     /// Lets the threads that poll for the DUT's interfaces run on one CPU only.
     pub(crate) fn pin_polling_threads(&self, cpu: u32) -> Result<(), LabError> {
         for thread in fwdlab_sys::kernel_threads(POLLING_THREADS)? {
             if !self.foreign_polling_threads.contains(&thread) {
-                fwdlab_sys::pin_kernel_thread(thread, cpu)?;
+                fwdlab_sys::pin_thread(thread, cpu)?;
             }
         }
         Ok(())
@@ -359,6 +417,14 @@ pub(crate) fn receiving(direction: Direction) -> &'static [&'static str] {
     match direction {
         Direction::Forward => &[DUT_IN],
         Direction::Both => &[DUT_IN, DUT_OUT],
+    }
+}
+
+/// The DUT's interfaces where they go out.
+fn forwarding(direction: Direction) -> &'static [&'static str] {
+    match direction {
+        Direction::Forward => &[DUT_OUT],
+        Direction::Both => &[DUT_OUT, DUT_IN],
     }
 }
 

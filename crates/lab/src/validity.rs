@@ -64,6 +64,8 @@ pub(crate) struct TrialEvidence {
     pub(crate) kernel_drop_reasons: BTreeMap<String, u64>,
     /// What was read back where it was not the variant's.
     pub(crate) settings_moved: Option<String>,
+    /// How the forwarder in user space had ended in it.
+    pub(crate) forwarder_ended: Option<String>,
     /// The DUT's ports whose link was lost under its load.
     pub(crate) links_lost: BTreeSet<String>,
     /// Who took time of the load's CPUs.
@@ -125,6 +127,9 @@ pub(crate) fn of_trial(
     let mut reasons = Vec::new();
     if let Some(what) = &evidence.settings_moved {
         reasons.push(InvalidReason::SettingsMoved { what: what.clone() });
+    }
+    if let Some(what) = &evidence.forwarder_ended {
+        reasons.push(InvalidReason::ForwarderEnded { what: what.clone() });
     }
     if !evidence.links_lost.is_empty() {
         let ports: Vec<&str> = evidence.links_lost.iter().map(String::as_str).collect();
@@ -256,6 +261,7 @@ mod tests {
     fn each_evidence_is_named() {
         let evidence = TrialEvidence {
             settings_moved: Some("x".into()),
+            forwarder_ended: Some("signal: 6 (SIGABRT)".into()),
             links_lost: ["ix0", "ix1"].map(str::to_owned).into(),
             longest_stall_s: 0.11,
             ..TrialEvidence::default()
@@ -274,15 +280,15 @@ mod tests {
         let offered = Some(0.98);
         let judge = |alone| of_trial(&trial, &evidence, 100.0, 1.0, alone, offered, &paced());
         let reasons = judge(Some(0.03));
-        assert_eq!(reasons.len(), 7);
+        assert_eq!(reasons.len(), 8);
         let link = "the link of ix0, ix1 was lost under the load; check the cable";
         let mut texts = reasons.iter().map(ToString::to_string);
         assert!(texts.any(|text| text.starts_with(link)), "{reasons:?}");
         assert!(reasons.iter().any(|reason| reason.to_string()
             == "the load had its CPU to itself for only 3.0 % of the time (bound 25.0 %); it shared it with cargo, rustc"));
         // Where there is enough of it, and where nobody could tell.
-        assert_eq!(judge(Some(0.26)).len(), 6);
-        assert_eq!(judge(None).len(), 6);
+        assert_eq!(judge(Some(0.26)).len(), 7);
+        assert_eq!(judge(None).len(), 7);
     }
 
     #[test]

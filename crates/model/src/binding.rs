@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::forwarder::Forwarder;
 use crate::knob::Knob;
 use crate::words::Level;
 
@@ -41,6 +42,8 @@ pub enum Binding {
     Xdp(BTreeMap<String, XdpProgram>),
     /// The tc program on the DUT's interfaces for each level; none is no program.
     Tc(BTreeMap<String, Option<OwnTcProgram>>),
+    /// The forwarder in user space for each level; none is the kernel.
+    Forwarder(BTreeMap<String, Option<Forwarder>>),
     /// A feature as `ethtool -k` names it, of one of the DUT's interfaces or both; the level is
     /// `true` or `false`.
     Ethtool {
@@ -108,6 +111,12 @@ impl Binding {
                 | Self::Configs(_)
                 | Self::Image(_)
         )
+    }
+
+    /// Whether a level is a forwarder in user space.
+    #[must_use]
+    pub fn has_forwarder(&self) -> bool {
+        matches!(self, Self::Forwarder(levels) if levels.values().any(Option::is_some))
     }
 
     /// The same with the names of the DUT's interfaces in the place of `{dut-in}` and `{dut-out}`, in rulesets and in the

@@ -31,11 +31,10 @@ pub struct ChangeOption {
     pub what: &'static str,
 }
 
-/// Every mechanism as an option of a command line.
+/// Every mechanism whose levels are words, as an option of a command line.
 pub fn change_options() -> impl Iterator<Item = ChangeOption> {
-    MECHANISMS.iter().map(|mechanism| ChangeOption {
-        mechanism: mechanism.key,
-        word: match mechanism.levels {
+    MECHANISMS.iter().filter_map(|mechanism| {
+        let word = match mechanism.levels {
             Levels::Values | Levels::ValuesOf(_) => "NAME=VALUE",
             Levels::SwitchOf(_) => "NAME=on|off",
             Levels::Files => "FILE",
@@ -43,8 +42,13 @@ pub fn change_options() -> impl Iterator<Item = ChangeOption> {
             Levels::Words => "WORD",
             Levels::Numbers => "NUMBER",
             Levels::Programs => "COMMAND",
-        },
-        what: mechanism.what,
+            Levels::Tables => return None,
+        };
+        Some(ChangeOption {
+            mechanism: mechanism.key,
+            word,
+            what: mechanism.what,
+        })
     })
 }
 
@@ -237,7 +241,7 @@ impl Change {
                     sides.push(Side::of_word(mechanism, word));
                 }
             }
-            Levels::Numbers | Levels::Programs => {
+            Levels::Numbers | Levels::Programs | Levels::Tables => {
                 for word in words {
                     let number = word.parse().map_err(|_| ChangeError::NoNumber {
                         mechanism,

@@ -323,6 +323,11 @@ impl<'t> Table<'t> {
         }
     }
 
+    /// Whether nothing stands in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// The value of a key.
     pub(crate) fn value(&self, key: &str) -> Option<&'t Value<'t>> {
         self.entries.get(key)

@@ -12,6 +12,7 @@ mod dut_reading;
 mod experiment;
 mod factor;
 mod files;
+mod forwarder;
 mod hosts;
 pub mod imported;
 pub mod kind;
@@ -50,6 +51,7 @@ pub use digest::{sha256, sha256_of};
 pub use dut_reading::{CpuTimes, DutReading};
 pub use experiment::{CONFIDENCE_PERCENT, THRESHOLD_PERCENT};
 pub use files::{Files, Read};
+pub use forwarder::{Forwarder, Forwards, Ready};
 pub use hosts::{
     DutHost, GeneratorHost, HostTesterKind, Hosts, REBOOT_S_MAX, ReceiverHost, TesterHost,
     check_destination,

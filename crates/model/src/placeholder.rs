@@ -11,6 +11,33 @@ pub(crate) const OF_INTERFACES: &[&str] = &["{dut-in}", "{dut-out}"];
 /// Those in a command.
 pub(crate) const OF_COMMANDS: &[&str] = &[LEVEL, "{dut-in}", "{dut-out}"];
 
+/// Those in the programs of a forwarder.
+pub(crate) const OF_FORWARDERS: &[&str] = &[
+    "{dut-in}",
+    "{dut-out}",
+    "{dut-in-peer}",
+    "{dut-out-peer}",
+    "{dut-cpu}",
+    "{load-cpu}",
+];
+
+/// What placeholders stand for.
+const MEANINGS: [(&[&str], &str); 3] = [
+    (
+        OF_COMMANDS,
+        "{level} stands for the level, {dut-in} and {dut-out} for the DUT's interfaces",
+    ),
+    (
+        OF_FORWARDERS,
+        "{dut-in} and {dut-out} stand for the DUT's interfaces, {dut-in-peer} and {dut-out-peer} for the MAC addresses at \
+         the other ends of their cables, {dut-cpu} for the CPU that forwards, {load-cpu} for the generator's",
+    ),
+    (
+        OF_INTERFACES,
+        "{dut-in} and {dut-out} stand for the DUT's interfaces",
+    ),
+];
+
 /// Placeholders that do not exist, by their places in a text: what stands in braces without a blank, and either begins
 /// with `dut-` or is a slip away from one of `known`. Everything else in braces is the text's own, like a set of nft.
 pub(crate) fn unknown<'t>(
@@ -57,11 +84,10 @@ pub(crate) fn without_comments(text: &str) -> String {
 /// Says what may stand in the place of a placeholder that does not exist.
 pub(crate) fn explain(diagnostic: &mut Diagnostic, written: &str, known: &[&str]) {
     suggest(diagnostic, nearest(written, known.iter().copied()));
-    diagnostic.with_help(if known.contains(&LEVEL) {
-        "{level} stands for the level, {dut-in} and {dut-out} for the DUT's interfaces"
-    } else {
-        "{dut-in} and {dut-out} stand for the DUT's interfaces"
-    });
+    let meaning = MEANINGS.iter().find(|(of, _)| *of == known);
+    if let Some((_, meaning)) = meaning {
+        diagnostic.with_help(*meaning);
+    }
     let word = written.trim_matches(['{', '}']);
     diagnostic.with_help(format!(
         "braces of another meaning take blanks: {{ {word} }}"

@@ -220,6 +220,12 @@ pub enum InvalidReason {
         /// What it said.
         what: String,
     },
+    /// The forwarder in user space ended by itself.
+    #[error("the forwarder ended: {what}")]
+    ForwarderEnded {
+        /// How, and what it said last.
+        what: String,
+    },
     /// Checked frames did not come from all the planned flows.
     #[error("checked frames came from {seen} of {planned} flows")]
     FlowsMissing {

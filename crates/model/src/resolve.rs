@@ -1,10 +1,12 @@
 //! Experiment and lab become one: defaults filled in, variants made, every name looked up.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use toml::Spanned;
 
+use crate::binding::Binding;
 use crate::bindings::bindings;
 use crate::diagnostic::{Diagnostics, Source};
 use crate::document::Reading;
@@ -163,7 +165,12 @@ fn resolve(
     let comparisons = comparisons(reading, &file, made.as_deref());
     let bindings = lab.as_ref().map(|lab| bindings(reading, &file, lab, read));
     let references = references(reading, &file, made.as_deref().unwrap_or_default(), read);
-    let traffics = lab.as_ref().map(|lab| settle(reading, file.traffics, lab));
+    let has_forwarder =
+        |bindings: &BTreeMap<String, Binding>| bindings.values().any(Binding::has_forwarder);
+    let takes_turns = !bindings.as_ref().is_some_and(has_forwarder);
+    let traffics = lab
+        .as_ref()
+        .map(|lab| settle(reading, file.traffics, lab, takes_turns));
 
     let mut variants = made?;
     if variants.len() == 1 && !file.control {
@@ -201,7 +208,7 @@ fn resolve(
         },
         references,
     };
-    if !resolved.rebooting_factors().is_empty() {
+    if resolved.takes_whole_measurements() {
         // Slices that each wait for a boot would be all boots: each variant is measured once, whole.
         resolved.design.rounds = 1;
     }

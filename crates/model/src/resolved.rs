@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::binding::Binding;
 use crate::digest::sha256;
+use crate::forwarder::Forwards;
 use crate::hosts::Hosts;
 use crate::kind::LabKind;
 use crate::load::Load;
@@ -65,6 +66,32 @@ impl Resolved {
             factor.is_varied() && binding.is_some_and(Binding::needs_reboot)
         };
         self.factors.iter().filter(reboots).collect()
+    }
+
+    /// Whether each variant is set once a block and measured whole: another level takes a boot, or a forwarder in user
+    /// space has to start.
+    #[must_use]
+    pub fn takes_whole_measurements(&self) -> bool {
+        !self.rebooting_factors().is_empty() || self.has_forwarder()
+    }
+
+    /// Whether any variant may have a forwarder in user space.
+    #[must_use]
+    pub fn has_forwarder(&self) -> bool {
+        self.lab.bindings.values().any(Binding::has_forwarder)
+    }
+
+    /// What comes out of the DUT with a variant.
+    #[must_use]
+    pub fn forwards(&self, variant: &Variant) -> Forwards {
+        let forwarder = self.lab.bindings.iter().find_map(|(factor, binding)| {
+            let Binding::Forwarder(levels) = binding else {
+                return None;
+            };
+            let level = variant.levels.get(factor)?;
+            levels.get(&level.to_string())?.as_ref()
+        });
+        forwarder.map_or(Forwards::default(), |forwarder| forwarder.forwards)
     }
 
     /// What is measured and reported apart, in the order of the file: each address family of each traffic.

@@ -174,11 +174,13 @@ pub(crate) fn traffics(reading: &mut Reading<'_>, file: &Table<'_>) -> Vec<Traff
     entries
 }
 
-/// The traffics in a lab, without those of which it cannot say how much they are, which is an error.
+/// The traffics in a lab, without those of which it cannot say how much they are, which is an error. `takes_turns` says
+/// whether what forwards there may be self-clocked.
 pub(crate) fn settle(
     reading: &mut Reading<'_>,
     entries: Vec<TrafficEntry>,
     lab: &LabFile,
+    takes_turns: bool,
 ) -> Vec<Traffic> {
     let mut settled: Vec<Traffic> = Vec::with_capacity(entries.len());
     for entry in entries {
@@ -187,6 +189,13 @@ pub(crate) fn settle(
             continue;
         };
         let regime = traffic.load.regime();
+        if traffic.load == Load::SelfClocked && !takes_turns {
+            let message = "a forwarder in user space cannot be measured self-clocked: it runs on a CPU of its own, and does \
+                           not take turns with the generator";
+            reading
+                .error(span.clone(), message)
+                .with_help("write load = { pps = N } in [traffic], so that all variants have one load, or load = \"overload\"");
+        }
         if let Some(first) = settled.first()
             && first.load.regime() != regime
         {

@@ -13,6 +13,21 @@ use nix::unistd::Pid;
 const SCHEDULED: i32 = 2;
 const OF_THREAD: i32 = 4;
 
+/// How long a thread of any process has run; none where there is none such, or the kernel does not count it
+/// (`CONFIG_SCHED_INFO`).
+#[must_use]
+pub fn run_time(process: u32, thread: u32) -> Option<Duration> {
+    let text = fs::read_to_string(format!("/proc/{process}/task/{thread}/schedstat")).ok()?;
+    let ran_ns = text.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(Duration::from_nanos(ran_ns))
+}
+
+/// The threads of a process; none where it has ended.
+#[must_use]
+pub fn threads_of(process: u32) -> Vec<u32> {
+    numbers_in(&format!("/proc/{process}/task")).collect()
+}
+
 /// CPU time of a thread of this process; none where there is none such.
 #[must_use]
 pub fn thread_cpu_time(thread: u32) -> Option<Duration> {

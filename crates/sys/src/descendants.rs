@@ -95,6 +95,25 @@ impl Descendants {
         }
     }
 
+    /// The processes among them that can be seen now.
+    #[must_use]
+    pub fn processes(&self) -> Vec<u32> {
+        let mut found: Vec<u32> = self.group.as_deref().map_or_else(Vec::new, members);
+        let wanted = self.entry();
+        for process in others() {
+            let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+            if !found.contains(&process) && has_entry(&environment, &wanted) {
+                found.push(process);
+            }
+        }
+        found
+    }
+
+    /// The entry of the environment that marks them.
+    fn entry(&self) -> Vec<u8> {
+        format!("{STARTED_MARK}={}", self.mark).into_bytes()
+    }
+
     /// Ends all of them, and returns once they are gone; none is no error.
     ///
     /// # Errors
@@ -121,10 +140,9 @@ impl Descendants {
 
     /// Kills those that have the mark now and waits until they are gone; what there was.
     fn end_marked(&self, deadline: Instant) -> io::Result<Marked> {
-        let wanted = format!("{STARTED_MARK}={}", self.mark).into_bytes();
-        let this = std::process::id();
+        let wanted = self.entry();
         let (mut killed, mut found) = (Vec::new(), Marked::None);
-        for process in process_ids().into_iter().filter(|&process| process != this) {
+        for process in others() {
             // By its descriptor, because its number may be another's by the time it is killed.
             let Ok(held) = hold(process) else {
                 continue;
@@ -133,8 +151,7 @@ impl Descendants {
             let Ok(environment) = fs::read(format!("/proc/{process}/environ")) else {
                 continue;
             };
-            let mut entries = environment.split(|&byte| byte == 0);
-            if entries.any(|entry| entry == wanted) {
+            if has_entry(&environment, &wanted) {
                 kill(&held)?;
                 killed.push(held);
                 found = Marked::Some;
@@ -147,6 +164,19 @@ impl Descendants {
         }
         Ok(found)
     }
+}
+
+/// All processes but this one.
+fn others() -> impl Iterator<Item = u32> {
+    let this = std::process::id();
+    process_ids()
+        .into_iter()
+        .filter(move |&process| process != this)
+}
+
+fn has_entry(environment: &[u8], wanted: &[u8]) -> bool {
+    let mut entries = environment.split(|&byte| byte == 0);
+    entries.any(|entry| entry == wanted)
 }
 
 /// What one look for processes with a mark has found.
@@ -276,12 +306,17 @@ fn end_group(group: &Path) -> io::Result<()> {
     }
 }
 
+/// The processes of a control group and of those below it; none where there is no such group.
+fn members(group: &Path) -> Vec<u32> {
+    let own = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    let own = own.lines().filter_map(|line| line.parse().ok());
+    let below = groups_below(group);
+    own.chain(below.iter().flat_map(|below| members(below)))
+        .collect()
+}
+
 fn kill_members(group: &Path) -> io::Result<()> {
-    for below in groups_below(group) {
-        kill_members(&below)?;
-    }
-    let members = fs::read_to_string(group.join("cgroup.procs"))?;
-    for process in members.lines().filter_map(|line| line.parse().ok()) {
+    for process in members(group) {
         if let Ok(held) = hold(process) {
             kill(&held)?;
         }

@@ -43,8 +43,8 @@ pub use bpf_map::MapEntries;
 pub use caller::{create_folder, give_to_caller};
 pub use cpu::{PinnedThread, online_cpus, pin_this_thread, prefer_this_thread};
 pub use cpu_time::{
-    RunDelay, process_cpu_time, process_ids, process_name_and_cpus, thread_cpu_time,
-    threads_kept_on,
+    RunDelay, process_cpu_time, process_ids, process_name_and_cpus, run_time, thread_cpu_time,
+    threads_kept_on, threads_of,
 };
 pub use cycle_counter::cycle_counter;
 pub use descendants::{Descendants, STARTED_MARK};
@@ -68,7 +68,8 @@ pub use packet_socket::{PacketSocket, interface_index};
 pub use peer::peer_process;
 pub use prefetch::prefetch_read;
 pub use process::{
-    Process, bind_to_this_thread, kernel_threads, kill_process_group, pin_kernel_thread,
+    Process, bind_to_this_thread, kernel_threads, kill_process_group, may_run_on, pin_thread,
+    start_on, terminate_process_group,
 };
 pub use stack_sampler::{
     Sampled, SampledEvent, SamplerSwitch, Samples, StackSample, StackSampler, monotonic_ns,

@@ -4,7 +4,9 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -111,6 +113,22 @@ impl NetworkNamespace {
     /// When the closure does.
     pub fn run<T: Send>(&self, closure: impl FnOnce() -> T + Send) -> Result<T, SysError> {
         self.entrance.run(closure)
+    }
+
+    /// Prepares a command to start inside the namespace.
+    ///
+    /// The command starts as a child of the calling thread, and not of one that ends at once, as in [`run`](Self::run).
+    ///
+    /// # Errors
+    /// When this process may open no more files.
+    pub fn start_inside(&self, command: &mut Command) -> Result<(), SysError> {
+        let file = self.entrance()?.file;
+        // SAFETY: between fork and exec it makes one system call on a descriptor that it owns, and touches no memory
+        // but its own.
+        unsafe {
+            command.pre_exec(move || Ok(setns(&file, CloneFlags::CLONE_NEWNET)?));
+        }
+        Ok(())
     }
 
     /// Another way into it.

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use nix::errno::Errno;
-use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -84,17 +84,42 @@ fn is_of_the_kernel(pid: u32) -> bool {
     flags().is_some_and(|flags| flags & PF_KTHREAD != 0)
 }
 
-/// Lets a thread of the kernel's run on one CPU only.
+/// Lets a thread, of the kernel's or of a program, run on one CPU only.
 ///
 /// # Errors
 /// When there is no such thread or CPU, or it may not be moved.
-pub fn pin_kernel_thread(pid: u32, cpu: u32) -> Result<(), SysError> {
-    let what = || format!("moving kernel thread {pid} to CPU {cpu}");
-    let mut set = CpuSet::new();
-    set.set(cpu as usize)
-        .map_err(|errno| SysError::new(what(), errno))?;
-    sched_setaffinity(Pid::from_raw(pid.cast_signed()), &set)
+pub fn pin_thread(thread: u32, cpu: u32) -> Result<(), SysError> {
+    let what = || format!("moving thread {thread} to CPU {cpu}");
+    let set = only(cpu).map_err(|errno| SysError::new(what(), errno))?;
+    sched_setaffinity(Pid::from_raw(thread.cast_signed()), &set)
         .map_err(|errno| SysError::new(what(), errno))
+}
+
+/// Whether a thread may run on a CPU; a thread that has ended may not.
+#[must_use]
+pub fn may_run_on(thread: u32, cpu: u32) -> bool {
+    let allowed = sched_getaffinity(Pid::from_raw(thread.cast_signed()));
+    allowed.is_ok_and(|allowed| allowed.is_set(cpu as usize).unwrap_or(false))
+}
+
+fn only(cpu: u32) -> nix::Result<CpuSet> {
+    let mut set = CpuSet::new();
+    set.set(cpu as usize)?;
+    Ok(set)
+}
+
+/// Prepares a command to run on one CPU only, as long as it does not choose others itself.
+///
+/// # Errors
+/// When no CPU has such a number.
+pub fn start_on(command: &mut Command, cpu: u32) -> Result<(), SysError> {
+    let what = || format!("starting a program on CPU {cpu}");
+    let set = only(cpu).map_err(|errno| SysError::new(what(), errno))?;
+    // SAFETY: between fork and exec it makes one system call, and touches no memory but its own.
+    unsafe {
+        command.pre_exec(move || Ok(sched_setaffinity(Pid::from_raw(0), &set)?));
+    }
+    Ok(())
 }
 
 /// Prepares a command to be ended by the kernel when the thread that started it ends first.
@@ -113,7 +138,19 @@ pub fn bind_to_this_thread(command: &mut Command) {
 /// # Errors
 /// When they may not be ended.
 pub fn kill_process_group(leader: u32) -> Result<(), SysError> {
-    match killpg(Pid::from_raw(leader.cast_signed()), Signal::SIGKILL) {
+    signal_process_group(leader, Signal::SIGKILL)
+}
+
+/// Asks all processes of a process group to end (`SIGTERM`); one that is gone is no error.
+///
+/// # Errors
+/// When they may not be asked.
+pub fn terminate_process_group(leader: u32) -> Result<(), SysError> {
+    signal_process_group(leader, Signal::SIGTERM)
+}
+
+fn signal_process_group(leader: u32, signal: Signal) -> Result<(), SysError> {
+    match killpg(Pid::from_raw(leader.cast_signed()), signal) {
         Ok(()) | Err(Errno::ESRCH) => Ok(()),
         Err(errno) => Err(SysError::new(
             format!("ending process group {leader}"),

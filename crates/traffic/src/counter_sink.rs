@@ -127,6 +127,11 @@ impl Receiver for CounterSink {
         Ok(())
     }
 
+    fn expect(&mut self, frames: &Frames) -> Result<(), TrafficError> {
+        self.expected = Expected::new(frames);
+        Ok(())
+    }
+
     fn reset(&mut self) -> Result<(), TrafficError> {
         self.restart(self.check_every)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fwdlab_model::{AddressFamily, Traffic};
+use fwdlab_model::{AddressFamily, Forwards, Traffic};
 use fwdlab_packet::checksum::Sum;
 use fwdlab_packet::{Flow, Flows, MacAddress, UdpFrame, forwarded};
 
@@ -47,6 +47,8 @@ pub struct Frames {
     tester_to_dut: Link,
     /// None where no router lies between generator and sink.
     dut_to_sink: Option<Link>,
+    /// What is between them otherwise.
+    forwards: Forwards,
     sizes: Vec<u16>,
     turn: Vec<usize>,
     share: Share,
@@ -102,6 +104,7 @@ impl Frames {
             flows,
             tester_to_dut: link,
             dut_to_sink: None,
+            forwards: Forwards::default(),
             sizes,
             turn: turn(&traffic.frame_sizes)?,
             share: Share::ALL,
@@ -135,6 +138,20 @@ impl Frames {
             dut_to_sink: Some(dut_to_sink),
             ..self.clone()
         }
+    }
+
+    /// The same frames where something else than a router lies between generator and sink.
+    #[must_use]
+    pub fn passing(&self, forwards: Forwards) -> Self {
+        Self {
+            forwards,
+            ..self.clone()
+        }
+    }
+
+    /// What is expected to lie between generator and sink.
+    pub(crate) fn forwards(&self) -> Forwards {
+        self.forwards
     }
 
     /// All flows, in the order in which they are sent where they are not shared out.
@@ -322,14 +339,18 @@ impl Frames {
     }
 
     fn forwarded(&self, frame: &[u8]) -> Vec<u8> {
-        let Some(Link {
-            source,
-            destination,
-        }) = self.dut_to_sink
-        else {
+        let Some(link) = self.dut_to_sink else {
             return frame.to_vec();
         };
-        forwarded(frame, source, destination).expect("its own frames can be forwarded")
+        match self.forwards {
+            Forwards::Routed => forwarded(frame, link.source, link.destination)
+                .expect("its own frames can be forwarded"),
+            Forwards::Mac => {
+                let addresses = [link.destination.0, link.source.0].concat();
+                [&addresses, &frame[addresses.len()..]].concat()
+            }
+            Forwards::Unchanged => frame.to_vec(),
+        }
     }
 }
 

@@ -64,6 +64,18 @@ impl Receivers {
             .try_for_each(|receiver| receiver.reset_to_check_all())
     }
 
+    /// Has the frames of each direction come as something else than before makes of them; to be called when nothing is sent.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn expect<'a>(
+        &mut self,
+        directions: impl IntoIterator<Item = &'a Frames>,
+    ) -> Result<(), TrafficError> {
+        let mut receivers = self.0.iter_mut().zip(directions);
+        receivers.try_for_each(|(receiver, frames)| receiver.expect(frames))
+    }
+
     /// Frames of the tester so far, at the least cost for the load.
     ///
     /// # Errors

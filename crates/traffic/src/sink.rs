@@ -2,7 +2,7 @@
 
 use aya::maps::{Array, MapData, PerCpuArray, PerCpuValues};
 use aya::programs::xdp::XdpMode;
-use fwdlab_model::{AddressFamily, Verification};
+use fwdlab_model::{AddressFamily, Forwards, Verification};
 use std::iter::Sum;
 use std::net::IpAddr;
 
@@ -31,6 +31,8 @@ type Plan = [u32; 9];
 pub struct Sink {
     xdp: XdpProgram,
     state: PerCpuArray<MapData, State>,
+    expected: Array<MapData, Head>,
+    forwards: Forwards,
     plan: Array<MapData, Plan>,
     checked_flows: Array<MapData, u32>,
     checked_sizes: Array<MapData, u32>,
@@ -111,9 +113,7 @@ impl Sink {
             ],
         )?;
         let mut expected: Array<MapData, Head> = xdp.take_map("expected");
-        for (flow, head) in (0..).zip(frames.expected_heads()) {
-            expected.set(flow, head, 0).map_err(sink_error)?;
-        }
+        expect(&mut expected, frames)?;
         let mut sizes: Array<MapData, Size> = xdp.take_map("sizes");
         for size in frames.sizes_in_turn() {
             let [length, ..] = size;
@@ -125,6 +125,8 @@ impl Sink {
         let lengths = lengths.collect::<Result<_, _>>();
         let mut sink = Self {
             state: xdp.take_map("sink"),
+            expected,
+            forwards: frames.forwards(),
             plan: xdp.take_map("plan"),
             checked_flows: xdp.take_map("checked_flows"),
             checked_sizes: xdp.take_map("checked_sizes"),
@@ -168,6 +170,13 @@ impl Sink {
     }
 }
 
+fn expect(expected: &mut Array<MapData, Head>, frames: &Frames) -> Result<(), TrafficError> {
+    for (flow, head) in (0..).zip(frames.expected_heads()) {
+        expected.set(flow, head, 0).map_err(sink_error)?;
+    }
+    Ok(())
+}
+
 impl Receiver for Sink {
     /// The interface is one that fwdlab made; the sink stays there until [`detach`](Receiver::detach) or the
     /// interface's end.
@@ -181,6 +190,14 @@ impl Receiver for Sink {
 
     fn reset(&mut self) -> Result<(), TrafficError> {
         self.restart(self.check_every)
+    }
+
+    fn expect(&mut self, frames: &Frames) -> Result<(), TrafficError> {
+        if self.forwards != frames.forwards() {
+            expect(&mut self.expected, frames)?;
+            self.forwards = frames.forwards();
+        }
+        Ok(())
     }
 
     fn reset_to_check_all(&mut self) -> Result<(), TrafficError> {

@@ -83,6 +83,12 @@ pub trait Receiver: Send + Sync {
     /// When the kernel does not say.
     fn counts(&self) -> Result<SinkCounts, TrafficError>;
 
+    /// Has the same frames come as something else than before makes of them; to be called when nothing is sent.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    fn expect(&mut self, frames: &Frames) -> Result<(), TrafficError>;
+
     /// Distinct flows among the checked frames.
     ///
     /// # Errors

@@ -96,6 +96,7 @@ fn a_freebsd_dut_boots_for_every_trial_and_is_put_back() {
     let rig = start();
     let owners = "# the owner's\nhw.usb.no_pf=\"1\"\n";
     fs::write(loader_configuration(&rig), owners).unwrap();
+    rig.watch_for_longer();
     let before = rig.dut();
     let _reboots = rig.lab.serve_reboots(Some(Duration::from_millis(300)));
     let output = rig.run().output().unwrap();

@@ -89,6 +89,18 @@ impl Rig {
         self.change("hosts-lab.toml", cpu.unwrap(), "cpus = [0, 1]");
     }
 
+    /// Measures long enough for the watch of the DUT's CPUs, which has half of a slice, to end with the load on a
+    /// machine that is busy with other tests.
+    pub(crate) fn watch_for_longer(&self) {
+        let text = fs::read_to_string(self.path("hosts.toml")).unwrap();
+        let slice = text.lines().find(|line| line.starts_with("slice_ms = "));
+        self.change(
+            "hosts.toml",
+            &format!("\n{}\n", slice.unwrap()),
+            "\nslice_ms = 800\n",
+        );
+    }
+
     /// Replaces a text in one of the files.
     pub(crate) fn change(&self, file: &str, from: &str, to: &str) {
         let path = self.path(file);

@@ -554,6 +554,7 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
                 cpus: cpus.map(|watch| watch.cpus).unwrap_or_default(),
             },
             settings_moved: moved,
+            forwarder_ended: None,
             links_lost: load.links_lost,
         })
     }

@@ -15,7 +15,7 @@ use object::build::elf::Builder;
 use super::protocol::{Answer, Ask, BETWEEN_SIGNS_OF_LIFE, Hello, PROTOCOL, lines};
 use super::ssh::{Connection, killed};
 use crate::error::start;
-use crate::{LabError, verifier_log};
+use crate::{LabError, kept_log};
 
 /// How much longer than asked for an answer may take.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -111,7 +111,7 @@ impl AgentProcess {
             Answer::Failed {
                 why,
                 verifier_log: Some(log),
-            } => Ok(Err(verifier_log::kept(why, &log))),
+            } => Ok(Err(kept_log::kept(why, &kept_log::of_verifier(&log), &log))),
             Answer::Failed { why, .. } => Ok(Err(why)),
             other => Err(self.unexpected(what, &other)),
         }

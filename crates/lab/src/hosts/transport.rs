@@ -158,6 +158,9 @@ impl Transport for OverSsh<'_> {
                     errands.run(host)?;
                     may_restart |= self.abilities.attach(host, &attachment)?;
                 }
+                Action::Forward { .. } => {
+                    unreachable!("no mechanism of a host starts a forwarder in user space")
+                }
                 Action::Own {
                     factor,
                     level,

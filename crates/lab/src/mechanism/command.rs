@@ -1,6 +1,6 @@
 //! The user's own programs: one sets a level, one takes it back, one may tell it.
 
-use fwdlab_model::{CommandBinding, Variant};
+use fwdlab_model::{CommandBinding, Level, Variant};
 
 use super::Mechanism;
 use super::question::{Answers, Look, Question};
@@ -20,8 +20,21 @@ pub(super) struct OwnersPrograms {
 }
 
 /// What finds out whether a program is installed.
-fn installed(name: &str) -> Vec<String> {
+pub(super) fn installed(name: &str) -> Vec<String> {
     owned(&["sh", "-c", "command -v -- \"$0\"", name])
+}
+
+/// Why a level cannot be set without a program; none where that is installed.
+pub(super) fn missing(
+    name: &str,
+    factor: &str,
+    level: &Level,
+    answers: &Answers,
+) -> Option<String> {
+    let level = level.to_string();
+    answers.get(&installed(name)).is_none().then(|| {
+        format!("the program {name:?} is not installed, but factor {factor:?} at level {level:?} needs it; install it")
+    })
 }
 
 impl Mechanism for OwnersPrograms {
@@ -39,12 +52,8 @@ impl Mechanism for OwnersPrograms {
         let Some(level) = variant.levels.get(&self.factor) else {
             return Ok(None);
         };
-        let programs = self.binding.programs();
-        let mut missing = programs.filter(|name| answers.get(&installed(name)).is_none());
-        Ok(missing.next().map(|name| {
-            let (factor, level) = (&self.factor, level.to_string());
-            format!("the program {name:?} is not installed, but factor {factor:?} at level {level:?} needs it; install it")
-        }))
+        let mut programs = self.binding.programs();
+        Ok(programs.find_map(|name| missing(name, &self.factor, level, answers)))
     }
 
     fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {

@@ -10,6 +10,7 @@ pub(crate) mod configs;
 pub(crate) mod ethtool;
 pub(crate) mod file;
 mod filters;
+mod forwarder;
 mod harvest_mask;
 mod held;
 pub(crate) mod iflib;
@@ -203,6 +204,8 @@ pub(crate) fn on_linux(
     let mut features: Vec<Box<dyn Mechanism>> = Vec::new();
     let mut routes: Vec<Box<dyn Mechanism>> = Vec::new();
     let mut commands: Vec<Box<dyn Mechanism>> = Vec::new();
+    // Last: what the owner's programs set may be what one starts with.
+    let mut forwarders: Vec<Box<dyn Mechanism>> = Vec::new();
     // First: a driver that takes a program may change its port's features.
     if let Some(xdp) = xdp::LinuxXdp::new(&resolved.lab, resolved.direction(), place)? {
         mechanisms.push(Box::new(xdp));
@@ -255,11 +258,15 @@ pub(crate) fn on_linux(
                 let families = resolved.families();
                 routes.push(Box::new(routes::LinuxRoutes::new(factor, place, &families)));
             }
+            Binding::Forwarder(levels) if place.is_namespace => forwarders.push(Box::new(
+                forwarder::Forwarders::new(factor, levels, resolved.direction(), place),
+            )),
             Binding::Command(programs) => commands.push(own_programs(factor, programs, ports)),
             // One ruleset, and one program a hook, for all factors together.
             Binding::Nft(_) | Binding::Xdp(_) | Binding::Tc(_) => {}
             // Of other kinds of lab.
             Binding::Ruleset { .. }
+            | Binding::Forwarder(_)
             | Binding::Knob { .. }
             | Binding::Loader { .. }
             | Binding::Configs(_)
@@ -279,6 +286,7 @@ pub(crate) fn on_linux(
     }
     mechanisms.extend(routes);
     mechanisms.extend(commands);
+    mechanisms.extend(forwarders);
     Ok(mechanisms)
 }
 
@@ -347,6 +355,7 @@ pub(crate) fn on_freebsd(
             Binding::Nft(_)
             | Binding::Xdp(_)
             | Binding::Tc(_)
+            | Binding::Forwarder(_)
             | Binding::Ethtool { .. }
             | Binding::Sysfs { .. }
             | Binding::Module { .. }

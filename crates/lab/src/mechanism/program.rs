@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Mechanism;
 use super::by_level::ByLevel;
+use super::forwarder::hold_back;
 use super::object::OwnObject;
 use super::question::{Answers, Look, Question};
 use super::step::{Action, Errand, Step, owned};
@@ -72,6 +73,8 @@ pub(crate) enum Program {
         /// The ports that have it; those of its hook without.
         ports: Option<Vec<String>>,
     },
+    /// By tc: what keeps frames from the kernel's stack that a forwarder in user space takes.
+    HoldBack,
     /// By tc: one of the owner's.
     Tc {
         /// Its object.
@@ -88,6 +91,7 @@ impl Program {
     pub(crate) fn hook(&self) -> Hook {
         match self {
             Self::Forwarder | Self::Xdp { .. } => Hook::Xdp,
+            Self::HoldBack => Hook::TcIngress,
             Self::Tc { hook, .. } => (*hook).into(),
         }
     }
@@ -95,7 +99,7 @@ impl Program {
     /// The owner's object; none of ours.
     pub(crate) const fn object(&self) -> Option<&OwnObject> {
         match self {
-            Self::Forwarder => None,
+            Self::Forwarder | Self::HoldBack => None,
             Self::Xdp { object, .. } | Self::Tc { object, .. } => Some(object),
         }
     }
@@ -114,7 +118,7 @@ impl Program {
     /// Whether the kernel does not count the frames that it drops.
     pub(crate) const fn drops_are_uncounted(&self) -> bool {
         match self {
-            Self::Forwarder => false,
+            Self::Forwarder | Self::HoldBack => false,
             Self::Xdp { mode, .. } => matches!(mode, XdpMode::Generic),
             // A filter's are counted as far as it drops them itself (TC_ACT_SHOT).
             Self::Tc { .. } => true,
@@ -428,6 +432,7 @@ fn load(program: &Program) -> Result<Box<dyn Loaded>, LabError> {
     Ok(match program {
         Program::Forwarder => Box::new(fib_forwarder()?),
         Program::Xdp { object, mode, .. } => Box::new(OwnXdp::load(object, *mode)?),
+        Program::HoldBack => Box::new(hold_back()?),
         Program::Tc {
             object,
             hook,

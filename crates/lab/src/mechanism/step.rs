@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fwdlab_model::{AddressFamily, CommandBinding, Level};
+use fwdlab_model::{AddressFamily, CommandBinding, Forwarder, Level};
 
 use super::program::Attachment;
 use crate::addresses::Prefix;
@@ -99,6 +99,11 @@ pub(crate) enum Action {
     },
     /// A program in the place of another one, or of none.
     Attach(Attachment),
+    /// A forwarder in user space takes the place of the kernel, or the kernel its own.
+    Forward {
+        level: String,
+        forwarder: Option<Forwarder>,
+    },
     /// The owner's program sets a level of a factor, once the level that it set before is taken back.
     Own {
         factor: String,

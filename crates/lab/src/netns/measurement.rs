@@ -6,8 +6,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    Direction, DutReading, Load, LoadRegime, Placement, Resolved, Stratum, StratumOrder, Tester,
-    TesterReading, Variant, VariantName,
+    Direction, DutReading, Forwards, Load, LoadRegime, Placement, Resolved, Stratum, StratumOrder,
+    Tester, TesterReading, Variant, VariantName,
 };
 use fwdlab_stats::as_f64;
 use fwdlab_sys::{Interrupts, NetworkNamespace};
@@ -16,6 +16,8 @@ use fwdlab_traffic::{
 };
 
 use super::dut::Dut;
+use super::forwarder::RunningForwarder;
+use super::losses::Losses;
 use super::probe::{send_probe, show_probe};
 use super::quiet::RunningLoad;
 use super::undo::WithDut;
@@ -39,6 +41,9 @@ use crate::{LabError, Topology};
 /// Length of the drop-at-ingress control, after a settle window of the experiment's.
 const CONTROL_MS: u64 = 100;
 
+/// Under which the frames are counted that a forwarder in user space loses.
+const LOST_IN_FORWARDER: &str = "lost in the forwarder";
+
 /// How long the kernel is listened to for its reasons to drop frames.
 const DROP_REASONS_MS: u64 = 50;
 
@@ -59,6 +64,7 @@ pub(super) struct Measurement<'a> {
     tester: Tester,
     port: SenderPort,
     dut: Dut,
+    losses: Losses,
     control: IngressControl,
     account: CpuAccount,
     pub(super) log: BlockLog,
@@ -119,6 +125,7 @@ impl<'a> Measurement<'a> {
             tester,
             port,
             dut: set_dut,
+            losses: Losses::default(),
             control: IngressControl::new(tester)?,
             account,
             log,
@@ -136,7 +143,7 @@ impl<'a> Measurement<'a> {
         stratum: Stratum,
         variants: impl IntoIterator<Item = &'v VariantName>,
     ) -> Result<Prepared, LabError> {
-        let (there, back) = self.frames(stratum)?;
+        let (there, back) = self.frames(stratum, Forwards::default())?;
         let (topology, port) = (&self.topology, &self.port);
         let tester = topology.tester();
         let generator = tester.run(|| load_sender(topology, port, &there, back.as_ref()))??;
@@ -153,6 +160,7 @@ impl<'a> Measurement<'a> {
             stop_if_asked(self.interrupts)?;
             let variant = self.variant(name);
             self.dut.set_family(stratum.family);
+            self.expect(&mut prepared.sink, stratum, variant)?;
             self.switch(variant)?;
             if let Some(moved) = self.dut.moved(&mut self.topology, variant)? {
                 return Err(moved.into());
@@ -190,7 +198,7 @@ impl<'a> Measurement<'a> {
             .collect();
         kinds.extend(outcome.missing);
         if outcome.counts.wrong_frames() > 0 {
-            kinds.extend(self.difference(prepared)?);
+            kinds.extend(self.difference(prepared, self.resolved.forwards(variant))?);
         }
         let reasons: Vec<_> = reasons
             .iter()
@@ -209,8 +217,12 @@ impl<'a> Measurement<'a> {
 
     /// In what a probe frame differs from what was expected; none where one sent again does not. The sink is off its
     /// interfaces afterwards.
-    fn difference(&self, prepared: &mut Prepared) -> Result<Option<String>, LabError> {
-        let (there, back) = self.frames(prepared.stratum)?;
+    fn difference(
+        &self,
+        prepared: &mut Prepared,
+        forwards: Forwards,
+    ) -> Result<Option<String>, LabError> {
+        let (there, back) = self.frames(prepared.stratum, forwards)?;
         let tester = self.topology.tester();
         tester.run(|| prepared.sink.detach())??;
         let directions = std::iter::once(&there).chain(&back);
@@ -219,10 +231,28 @@ impl<'a> Measurement<'a> {
         show_probe(prepared, || scrutiny.difference())
     }
 
+    /// Has a sink expect what comes out of the DUT with a variant; to be called when nothing is sent.
+    fn expect(
+        &self,
+        sink: &mut Receivers,
+        stratum: Stratum,
+        variant: &Variant,
+    ) -> Result<(), LabError> {
+        let (there, back) = self.frames(stratum, self.resolved.forwards(variant))?;
+        Ok(sink.expect(std::iter::once(&there).chain(&back))?)
+    }
+
     /// The frames of each direction.
-    fn frames(&self, stratum: Stratum) -> Result<(Frames, Option<Frames>), LabError> {
+    fn frames(
+        &self,
+        stratum: Stratum,
+        forwards: Forwards,
+    ) -> Result<(Frames, Option<Frames>), LabError> {
         let traffic = self.resolved.traffic(stratum);
-        let there = self.topology.frames(stratum.family, traffic)?;
+        let there = self
+            .topology
+            .frames(stratum.family, traffic)?
+            .passing(forwards);
         let back = match traffic.direction {
             Direction::Forward => None,
             Direction::Both => Some(self.topology.frames_back(&there)),
@@ -248,7 +278,9 @@ impl<'a> Measurement<'a> {
         let interfaces = self.counting();
         self.topology.tester().run(|| sink.attach(interfaces))??;
         self.dut.set_family(stratum.family);
-        for name in order.variants().take(1) {
+        // Where it is set once, it is so for its own measurement.
+        let sets_once = self.resolved.takes_whole_measurements();
+        for name in order.variants().take(usize::from(!sets_once)) {
             self.switch(self.variant(name))?;
         }
         let drops_before = self.drops(stratum)?;
@@ -258,7 +290,12 @@ impl<'a> Measurement<'a> {
 
         let settle = Duration::from_millis(design.settle_ms.into());
         let generator_cost_ns = self.generator_cost_ns(&load, &sink, settle)?;
-        sleep(Duration::from_millis(design.warm_up_ms.into()));
+        let warm_up = Duration::from_millis(design.warm_up_ms.into());
+        // What starts for each measurement is cold each time.
+        let settle = if sets_once { settle + warm_up } else { settle };
+        if !sets_once {
+            sleep(warm_up);
+        }
 
         let mut under_load = StratumUnderLoad {
             measurement: self,
@@ -266,8 +303,11 @@ impl<'a> Measurement<'a> {
             sink,
             settle,
         };
-        for slice in sequence.measure_stratum(&mut under_load, order)? {
-            under_load.sample_drop_reasons(&slice)?;
+        let lossy = sequence.measure_stratum(&mut under_load, order)?;
+        if !sets_once {
+            for slice in lossy {
+                under_load.sample_drop_reasons(&slice)?;
+            }
         }
         let StratumUnderLoad { load, mut sink, .. } = under_load;
 
@@ -306,6 +346,7 @@ impl<'a> Measurement<'a> {
             counts.foreign_frames,
             sink.verification()?,
         );
+        (self.dut).end_forwarder(&mut self.topology, self.changes.0)?;
         // The next stratum's sink takes its place.
         sink.detach()?;
         self.log
@@ -336,7 +377,10 @@ impl<'a> Measurement<'a> {
         )?;
         load.hold(&mut self.topology, sink)?;
         self.control.end(&load.sender)?;
-        load.sender.release();
+        // Before a variant is set, nothing may forward: the first switch goes on from here.
+        if !self.resolved.takes_whole_measurements() {
+            load.sender.release();
+        }
         Ok(cost_ns)
     }
 
@@ -358,7 +402,8 @@ impl<'a> Measurement<'a> {
         let cpu = self.placement.load_cpu;
         let pace = self.pace(stratum, self.resolved.traffic(stratum).load);
         let direction = self.resolved.direction();
-        RunningLoad::start(&mut self.topology, direction, || {
+        let still_looks = if self.resolved.has_forwarder() { 20 } else { 1 };
+        RunningLoad::start(&mut self.topology, direction, still_looks, || {
             Ok(generator.start(cpu, pace)?)
         })
     }
@@ -370,20 +415,46 @@ impl<'a> Measurement<'a> {
         name: &VariantName,
         (stratum, asked): (Stratum, Load),
         load: &mut RunningLoad,
-        sink: &Receivers,
+        sink: &mut Receivers,
     ) -> Result<(), LabError> {
-        let actions = self.dut.actions(self.variant(name))?;
+        let variant = self.variant(name);
+        let actions = self.dut.actions(variant)?;
         let is_held = self.dut.may_change_program(&actions);
         if is_held {
             load.hold(&mut self.topology, sink)?;
+            self.expect(sink, stratum, variant)?;
         }
         let switched = self.dut.set(&mut self.topology, self.changes.0, actions);
+        self.begin_losses(sink)?;
         let paced = load.sender.set_pace(self.pace(stratum, asked));
         if is_held {
             load.sender.release();
         }
         switched?;
         Ok(paced?)
+    }
+
+    /// From now on, what goes in and does not come out is lost in the forwarder, where one has started.
+    fn begin_losses(&mut self, sink: &Receivers) -> Result<(), LabError> {
+        self.losses.end();
+        if self.dut.forwarder().is_some() {
+            let inside = self.frames_inside(sink)?;
+            self.losses.begin(inside);
+        }
+        Ok(())
+    }
+
+    /// Looks how many frames were lost in the forwarder, when none is under way.
+    fn look_for_losses(&mut self, sink: &Receivers) -> Result<(), LabError> {
+        let inside = self.frames_inside(sink)?;
+        self.losses.look(inside);
+        Ok(())
+    }
+
+    /// Frames of the tester inside the DUT: what its kernel sends goes out without having come in.
+    fn frames_inside(&mut self, sink: &Receivers) -> Result<i64, LabError> {
+        let inside = self.topology.frames_inside(self.resolved.direction())?;
+        Ok(inside + sink.counts()?.foreign_frames.cast_signed())
     }
 
     fn switch(&mut self, variant: &Variant) -> Result<(), LabError> {
@@ -401,6 +472,7 @@ impl<'a> Measurement<'a> {
         let direction = self.resolved.direction();
         let mut drops = drops(&mut self.topology, stratum.family, direction, &self.control)?;
         drops.extend(self.dut.drops(&mut self.topology)?);
+        drops.insert(LOST_IN_FORWARDER.to_owned(), self.losses.frames());
         Ok(drops)
     }
 
@@ -447,6 +519,10 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
         &mut self.measurement.log
     }
 
+    fn sets_once(&self) -> bool {
+        self.measurement.resolved.takes_whole_measurements()
+    }
+
     fn begin(
         &mut self,
         slice: &Asked<'_>,
@@ -457,7 +533,7 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
             name,
             (slice.stratum, slice.load),
             &mut self.load,
-            &self.sink,
+            &mut self.sink,
         )?;
         Ok(Instant::now())
     }
@@ -476,8 +552,11 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
         } = self;
         let moved = block.dut.moved(&mut block.topology, variant)?;
         crate::clock::settle(*switched, *settle);
-        let drops_before = block.drops(stratum)?;
         let cpu = block.placement.forwarding_cpu();
+        if let Some(forwarder) = block.dut.forwarder() {
+            forwarder.keep_cpu_to_one_thread(cpu, block.placement.load_cpu)?;
+        }
+        let drops_before = block.drops(stratum)?;
         let steal_before_s = steal_s(cpu);
         block.prepare_account()?;
 
@@ -494,6 +573,12 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
         block.log.cpu_speeds.iter_mut().for_each(SpeedLog::look);
         // What waits to be checked has only so much room.
         sink.counts()?;
+        let forwarder_ended = block.dut.forwarder().and_then(RunningForwarder::ended);
+        if block.losses.are_looked_for() {
+            // Held until the next one has started.
+            load.hold(&mut block.topology, sink)?;
+            block.look_for_losses(sink)?;
+        }
         let dut = DutReading {
             drops: difference(&drops_before, &block.drops(stratum)?),
             ..DutReading::default()
@@ -517,6 +602,7 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
             settings_moved: moved.map(|moved| moved.to_string()),
             // They are of this machine's memory.
             links_lost: BTreeSet::new(),
+            forwarder_ended,
             takers: block.account.knows().then_some(watch.takers),
         })
     }

@@ -2,6 +2,9 @@
 //! overloaded.
 
 mod dut;
+mod forwarder;
+mod in_process;
+mod losses;
 mod measurement;
 mod probe;
 mod quiet;
@@ -87,9 +90,13 @@ impl NetnsLab {
         prove_cpu_is_free(placement.forwarding_cpu())?;
         let mut resolved = resolved.clone();
         let cpu = placement.forwarding_cpu();
-        let profiles_unavailable = resolved
-            .profiling
-            .and_then(|_| unavailable(Place { cpu, thread: None }));
+        let profiles_unavailable = resolved.profiling.and_then(|_| {
+            if resolved.has_forwarder() {
+                let why = "a forwarder in user space spends its time outside the kernel, whose stacks alone are sampled";
+                return Some(why.to_owned());
+            }
+            unavailable(Place { cpu, thread: None })
+        });
         if profiles_unavailable.is_some() {
             resolved.profiling = None;
         }
@@ -118,13 +125,19 @@ impl NetnsLab {
                 .into()
         });
         let is_bidirectional = self.resolved.direction() == Direction::Both;
-        let needs_ebpf = (is_bidirectional && tester.tester != Tester::Ebpf).then(|| {
+        let lacks_ebpf = tester.tester != Tester::Ebpf;
+        let needs_ebpf = (is_bidirectional && lacks_ebpf).then(|| {
             "frames in both directions are made by eBPF programs, which this process may not load; \
              run fwdlab as root (sudo), or ask for direction = \"forward\""
                 .into()
         });
+        let holds_back = (self.resolved.has_forwarder() && lacks_ebpf).then(|| {
+            "an eBPF program keeps the frames from the kernel that a forwarder in user space takes, and this process may not \
+             load it; run fwdlab as root (sudo)"
+                .into()
+        });
         let unavailable = load_unavailable(&self.resolved, placement);
-        if let Some(reason) = unavailable.or(needs_root).or(needs_ebpf) {
+        if let Some(reason) = unavailable.or(needs_root).or(needs_ebpf).or(holds_back) {
             return Ok(vec![Some(reason); self.resolved.variants.len()]);
         }
         let mut topology = Topology::build()?;
@@ -218,7 +231,7 @@ impl NetnsLab {
         let mut settlings = Vec::new();
         for name in variants.iter().cycle().take(switches as usize) {
             stop_if_asked(self.interrupts)?;
-            measurement.switch_under_load(name, (stratum, asked), &mut load, &sink)?;
+            measurement.switch_under_load(name, (stratum, asked), &mut load, &mut sink)?;
             let forwarded = || Ok(sink.forwarded_frames()?);
             let mut rates_pps = Vec::new();
             for _ in 0..SETTLING_STEPS {

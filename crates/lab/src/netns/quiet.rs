@@ -24,13 +24,17 @@ pub(super) struct RunningLoad {
     direction: Direction,
     /// What the DUT's receiving interfaces had received or dropped before the first frame.
     arrived_before: u64,
+    /// How many looks have to find that no more frames came out.
+    still_looks: u32,
 }
 
 impl RunningLoad {
-    /// A load that `start` starts.
+    /// A load that `start` starts. No more frames are under way where so many looks find that none came out: one does where
+    /// the kernel forwards, and a forwarder in user space may be off its CPU for some time.
     pub(super) fn start(
         topology: &mut Topology,
         direction: Direction,
+        still_looks: u32,
         start: impl FnOnce() -> Result<RunningSender, LabError>,
     ) -> Result<Self, LabError> {
         let arrived_before = topology.arrived_frames(direction)?;
@@ -38,6 +42,7 @@ impl RunningLoad {
             sender: start()?,
             direction,
             arrived_before,
+            still_looks,
         })
     }
 
@@ -61,11 +66,17 @@ impl RunningLoad {
         let offered = self.sender.offered_frames()?;
         let deadline = Instant::now() + ARRIVAL_TIME_MAX;
         let mut forwarded = None;
+        let mut still_looks = 0;
         loop {
             // A veth counts the frames of a poll after the program has run for the last of them.
             let arrived = topology.arrived_frames(self.direction)? - self.arrived_before;
             let forwarded_before = forwarded.replace(sink.forwarded_frames()?);
-            if arrived >= offered && forwarded == forwarded_before {
+            still_looks = if forwarded == forwarded_before {
+                still_looks + 1
+            } else {
+                0
+            };
+            if arrived >= offered && still_looks >= self.still_looks {
                 return Ok(());
             }
             if Instant::now() > deadline {

@@ -496,6 +496,7 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
                 cpus: BTreeMap::new(),
             },
             settings_moved: None,
+            forwarder_ended: None,
             links_lost: BTreeSet::new(),
             takers: measurement.account.knows().then_some(watch.takers),
         })

@@ -8,6 +8,7 @@
 mod capture;
 mod cleanup;
 mod conservation;
+mod forwarders;
 mod liveness;
 mod measure;
 mod mechanisms;

@@ -310,7 +310,7 @@ pub(crate) fn forward_chain(rules: &str) -> String {
     )
 }
 
-/// The block of an experiment: the second round turns the order of the first around.
+/// The block of an experiment: the second round, where measurements are not whole, turns the order of the first around.
 pub(crate) fn block(resolved: &Resolved) -> PlannedBlock {
     let order: Vec<_> = resolved
         .variants
@@ -318,13 +318,17 @@ pub(crate) fn block(resolved: &Resolved) -> PlannedBlock {
         .map(|variant| variant.name.clone().into())
         .collect();
     let reversed: Vec<_> = order.iter().rev().cloned().collect();
+    let mut rounds = vec![order, reversed];
+    if resolved.takes_whole_measurements() {
+        rounds.truncate(1);
+    }
     let strata = resolved.strata();
     PlannedBlock {
         number: 3,
         strata: strata
             .map(|stratum| StratumOrder {
                 stratum,
-                rounds: vec![order.clone(), reversed.clone()],
+                rounds: rounds.clone(),
             })
             .collect(),
     }
@@ -381,6 +385,7 @@ pub(crate) fn evidence_against(trial: &TrialRecord) -> Vec<&InvalidReason> {
                 InvalidReason::Stolen { .. }
                     | InvalidReason::Calibration { .. }
                     | InvalidReason::LoadShort { .. }
+                    | InvalidReason::Competition { .. }
             )
         })
         .collect()

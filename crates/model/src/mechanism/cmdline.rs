@@ -32,7 +32,7 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism
     Some(Box::new(ByLevel {
         meanings: parameters,
         bind: |binder, parameters| Binding::CommandLine(binder.meanings(parameters)),
-        sets: None,
+        sets: &[],
     }))
 }
 

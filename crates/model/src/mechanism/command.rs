@@ -96,15 +96,25 @@ fn apply(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<App
     Some(Apply::Template(words))
 }
 
-/// A program on the DUT and its arguments, in which placeholders may stand.
+/// One of the programs on the DUT, with its arguments.
 fn program(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Vec<String>> {
+    program_with(reading, value, what, placeholder::OF_COMMANDS)
+}
+
+/// A program on the DUT and its arguments, in which these placeholders may stand.
+pub(super) fn program_with(
+    reading: &mut Reading<'_>,
+    value: &Value<'_>,
+    what: &str,
+    known: &[&str],
+) -> Option<Vec<String>> {
     let arguments = arguments(reading, value, what)?;
     let items = value.get_ref().as_array().into_iter().flatten();
     for (argument, item) in arguments.iter().zip(items) {
-        for place in placeholder::unknown(argument, placeholder::OF_COMMANDS) {
+        for place in placeholder::unknown(argument, known) {
             let written = &argument[place];
             let diagnostic = reading.error(item.span(), format!("unknown placeholder {written}"));
-            placeholder::explain(diagnostic, written, placeholder::OF_COMMANDS);
+            placeholder::explain(diagnostic, written, known);
         }
     }
     Some(arguments)

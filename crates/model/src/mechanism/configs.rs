@@ -37,7 +37,7 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism
     Some(Box::new(ByLevel {
         meanings: folders,
         bind,
-        sets: Some("the set of configuration files"),
+        sets: &["the set of configuration files"],
     }))
 }
 

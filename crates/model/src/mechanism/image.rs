@@ -37,7 +37,7 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism
         meanings: levels(reading, given.value, given.what, file_or_none),
         bind,
         // An image brings its kernel.
-        sets: Some("the kernel"),
+        sets: &["the kernel"],
     }))
 }
 

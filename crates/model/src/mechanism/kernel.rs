@@ -32,7 +32,7 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism
     Some(Box::new(ByLevel {
         meanings: kernels,
         bind: |binder, kernels| Binding::Kernel(binder.meanings(kernels)),
-        sets: Some("the kernel"),
+        sets: &["the kernel"],
     }))
 }
 

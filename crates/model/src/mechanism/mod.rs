@@ -10,6 +10,7 @@ mod configs;
 mod ebpf;
 mod ethtool;
 mod filters;
+mod forwarder;
 mod image;
 mod interfaces;
 mod kernel;
@@ -85,6 +86,7 @@ pub(crate) const MECHANISMS: &[&Description] = &[
     &filters::IPF,
     &xdp::XDP,
     &tc::TC,
+    &forwarder::FORWARDER,
     &ethtool::ETHTOOL,
     &sysfs::SYSFS,
     &module::MODULE,
@@ -117,6 +119,8 @@ pub(crate) enum Levels {
     Numbers,
     /// A program for each level.
     Programs,
+    /// A table for each level, which no word of a command line says.
+    Tables,
 }
 
 /// What a binding may hold.
@@ -238,7 +242,7 @@ struct ByLevel<T> {
     meanings: BTreeMap<String, T>,
     bind: fn(&mut Binder<'_, '_>, &BTreeMap<String, T>) -> Binding,
     /// What it sets that another binding may set as well.
-    sets: Option<&'static str>,
+    sets: &'static [&'static str],
 }
 
 impl<T: fmt::Debug> Mechanism for ByLevel<T> {
@@ -247,7 +251,7 @@ impl<T: fmt::Debug> Mechanism for ByLevel<T> {
     }
 
     fn sets(&self, _: Option<[&str; 2]>) -> Vec<String> {
-        self.sets.into_iter().map(str::to_owned).collect()
+        self.sets.iter().map(|&what| what.to_owned()).collect()
     }
 }
 

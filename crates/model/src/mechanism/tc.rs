@@ -16,6 +16,9 @@ const HOOKS: &[(&str, TcHook)] = &[("ingress", TcHook::Ingress), ("egress", TcHo
 
 const ATTACHES: &[(&str, TcAttach)] = &[("clsact", TcAttach::Clsact), ("tcx", TcAttach::Tcx)];
 
+/// What a binding of this mechanism sets.
+pub(super) const SETS: &str = "the tc program";
+
 const KEYS: &[&str] = &ebpf::keys_and(["hook", "attach"]);
 
 pub(super) const TC: Description = Description {
@@ -63,7 +66,7 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism
     Some(Box::new(ByLevel {
         meanings: levels(reading, given.value, given.what, level),
         bind,
-        sets: Some("the tc program"),
+        sets: &[SETS],
     }))
 }
 

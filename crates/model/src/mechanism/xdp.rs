@@ -21,6 +21,9 @@ const MODES: &[(&str, XdpMode)] = &[("native", XdpMode::Native), ("generic", Xdp
 
 const KEYS: &[&str] = &ebpf::keys_and(["mode", "interfaces"]);
 
+/// What a binding of this mechanism sets.
+pub(super) const SETS: &str = "the XDP program";
+
 pub(super) const XDP: Description = Description {
     key: "xdp",
     what: "the XDP program: off, fib, or one of your own",
@@ -74,7 +77,7 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism
     Some(Box::new(ByLevel {
         meanings: levels(reading, given.value, given.what, level),
         bind,
-        sets: Some("the XDP program"),
+        sets: &[SETS],
     }))
 }
 

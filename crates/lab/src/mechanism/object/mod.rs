@@ -146,6 +146,21 @@ impl OwnObject {
         })
     }
 
+    /// A program of fwdlab's own, without maps.
+    pub(super) fn ours(kind: Kind, bytes: &[u8], name: &str) -> Self {
+        Self {
+            kind,
+            bytes: bytes.to_vec(),
+            name: name.to_owned(),
+            has_frags: false,
+            globals: BTreeMap::new(),
+            max_entries: BTreeMap::new(),
+            maps: BTreeMap::new(),
+            tail_calls: BTreeMap::new(),
+            pinned: BTreeSet::new(),
+        }
+    }
+
     /// The files of the maps that are pinned while it is attached.
     pub(crate) fn pins(&self) -> impl Iterator<Item = String> {
         self.pinned.iter().map(|map| format!("{PINS}/{map}"))

@@ -1,0 +1,365 @@
+//! A forwarder in user space, from its start to its end.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, pipe};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use fwdlab_model::{Forwarder, Ready};
+use fwdlab_sys::{Descendants, NetworkNamespace};
+
+use crate::journal::{ChangeId, Journal, Started, Undo};
+use crate::mechanism::step::owned;
+use crate::{LabError, kept_log, program};
+
+/// How long it may take until it forwards.
+const READY_MAX: Duration = Duration::from_secs(30);
+/// How often a program is asked whether it does.
+const BETWEEN_QUESTIONS: Duration = Duration::from_millis(100);
+/// How long it may take to end once it was asked to.
+const ENDING_MAX: Duration = Duration::from_secs(5);
+/// How often it is looked at.
+const STEP: Duration = Duration::from_millis(2);
+/// So much of what it prints is kept, of its beginning and of its end.
+const LOG_BYTES_MAX: usize = 512 << 10;
+/// One of several threads that ran for so much of their time is the one that forwards.
+const FORWARDING_RATIO_MIN: f64 = 0.9;
+/// Threads that ran for less tell nothing of which of them forwards.
+const TELLING_TIME_MIN: Duration = Duration::from_millis(1);
+
+/// One that runs, or has ended.
+pub(super) struct RunningForwarder {
+    process: Child,
+    /// Open, because programs that read from it end where it ends.
+    _input: ChildStdin,
+    printed: Printed,
+    started: Descendants,
+    change: ChangeId,
+    level: String,
+    forwarder: Forwarder,
+    /// How long each of its threads had run when it was ready, by process and thread.
+    ran_before: Vec<((u32, u32), Duration)>,
+}
+
+impl RunningForwarder {
+    /// Starts one in the DUT's namespace on a CPU, and returns when it forwards.
+    ///
+    /// # Errors
+    /// `Forwarder` where it cannot be started, ends or takes too long.
+    pub(super) fn start(
+        dut: &NetworkNamespace,
+        journal: &mut Journal,
+        (level, forwarder): (&str, &Forwarder),
+        cpu: u32,
+    ) -> Result<Self, LabError> {
+        let started = Descendants::marked(&journal.mark());
+        let change = journal.announce(
+            format!("forwarder {level:?}"),
+            Undo::Run {
+                namespace: dut.name().to_owned(),
+                // All that has to be done is to end what was started.
+                arguments: owned(&["true"]),
+                started: Some(Started::of(&started)),
+            },
+        )?;
+        let failed = |what: String| failed(level, what);
+        let cannot_start = |error: io::Error| {
+            failed(format!(
+                "{} cannot be started: {error}",
+                program::command_line(&forwarder.start)
+            ))
+        };
+        let (words, (output, writer)) = (&forwarder.start, pipe().map_err(cannot_start)?);
+        let mut command = Command::new(&words[0]);
+        command
+            .args(&words[1..])
+            // A multi-program dispatcher of libxdp would be pinned where it outlives the namespace, and nothing else is on
+            // these ports.
+            .env("LIBXDP_SKIP_DISPATCHER", "1")
+            .stdin(Stdio::piped())
+            .stdout(writer.try_clone().map_err(cannot_start)?)
+            .stderr(writer)
+            // A Ctrl-C at the terminal is for this process alone.
+            .process_group(0);
+        started.begin_with(&mut command);
+        fwdlab_sys::start_on(&mut command, cpu)?;
+        dut.start_inside(&mut command)?;
+        fwdlab_sys::bind_to_this_thread(&mut command);
+        let mut process = command.spawn().map_err(cannot_start)?;
+        // Its ends of the pipe.
+        drop(command);
+        let printed = Printed::read(output, forwarder)?;
+        let mut running = Self {
+            _input: process.stdin.take().expect("it was asked for"),
+            process,
+            printed,
+            started,
+            change,
+            level: level.to_owned(),
+            forwarder: forwarder.clone(),
+            ran_before: Vec::new(),
+        };
+        if let Err(what) = running.await_ready(dut, READY_MAX) {
+            let what = running.with_log(what);
+            running.end(dut, journal)?;
+            return Err(failed(what));
+        }
+        running.ran_before = running.run_times();
+        Ok(running)
+    }
+
+    fn await_ready(&mut self, dut: &NetworkNamespace, time_max: Duration) -> Result<(), String> {
+        let deadline = Instant::now() + time_max;
+        loop {
+            let is_ready = match &self.forwarder.ready {
+                Ready::Prints(_) => self.printed.kept().is_found,
+                Ready::Succeeds(words) => {
+                    let asked = dut.run(|| program::run_bound(words));
+                    asked.is_ok_and(|answer| answer.is_ok())
+                }
+            };
+            if let Some(how) = self.ended() {
+                return Err(format!("it ended before it was ready: {how}"));
+            }
+            if is_ready {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                let seconds = time_max.as_secs();
+                return Err(match &self.forwarder.ready {
+                    Ready::Prints(text) => format!(
+                        "it did not print {text:?} in {seconds} s{}; many programs hold back what they print where no \
+                         terminal reads it: start such a one with `stdbuf -oL`",
+                        self.said()
+                    ),
+                    Ready::Succeeds(words) => format!(
+                        "`{}` did not succeed in {seconds} s{}",
+                        program::command_line(words),
+                        self.said()
+                    ),
+                });
+            }
+            sleep(match self.forwarder.ready {
+                Ready::Prints(_) => STEP,
+                Ready::Succeeds(_) => BETWEEN_QUESTIONS,
+            });
+        }
+    }
+
+    /// How it ended, and what it said last; none while it runs.
+    pub(super) fn ended(&mut self) -> Option<String> {
+        let status = self.process.try_wait().ok()??;
+        self.printed.await_end();
+        Some(format!("{status}{}", self.said()))
+    }
+
+    /// What it said last, behind what is told of it.
+    fn said(&self) -> String {
+        match program::last_lines(&self.printed.text()) {
+            said if said.is_empty() => "; it printed nothing".to_owned(),
+            said => format!("; it printed last: {said}"),
+        }
+    }
+
+    /// Leaves the CPU that forwards to the one thread that does.
+    ///
+    /// Where several may run there, it is the one that ran nearly all of the time since the forwarder was ready; the others are
+    /// moved to another CPU.
+    ///
+    /// # Errors
+    /// `Forwarder` where several ran there.
+    pub(super) fn keep_cpu_to_one_thread(
+        &mut self,
+        cpu: u32,
+        others_cpu: u32,
+    ) -> Result<(), LabError> {
+        let mut there: Vec<_> = self.run_times();
+        there.retain(|((_, thread), _)| fwdlab_sys::may_run_on(*thread, cpu));
+        if there.len() < 2 {
+            return Ok(());
+        }
+        let since_ready = |(of, time): &((u32, u32), Duration)| {
+            let before = self.ran_before.iter().find(|(before, _)| before == of);
+            (
+                of.1,
+                time.saturating_sub(before.map_or(Duration::ZERO, |(_, time)| *time)),
+            )
+        };
+        let mut times: Vec<_> = there.iter().map(since_ready).collect();
+        times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+        let all: Duration = times.iter().map(|(_, time)| *time).sum();
+        if all < TELLING_TIME_MIN {
+            return Ok(());
+        }
+        let (forwarding, time) = times[0];
+        if time.as_secs_f64() < all.as_secs_f64() * FORWARDING_RATIO_MIN {
+            let what = format!(
+                "{} of its threads share CPU {cpu}, which is for the one that forwards; have it give the others CPU \
+                 {others_cpu} ({{load-cpu}} in its words; `--lcores={{load-cpu}},{{dut-cpu}} --main-lcore={{load-cpu}}` of \
+                 DPDK)",
+                times.len()
+            );
+            return Err(failed(&self.level, self.with_log(what)));
+        }
+        for (thread, _) in times.iter().filter(|(thread, _)| *thread != forwarding) {
+            // One that has ended meanwhile is in nobody's way.
+            let _ = fwdlab_sys::pin_thread(*thread, others_cpu);
+        }
+        Ok(())
+    }
+
+    /// How long each of its threads has run, by process and thread.
+    fn run_times(&self) -> Vec<((u32, u32), Duration)> {
+        let mut times = Vec::new();
+        for process in self.started.processes() {
+            for thread in fwdlab_sys::threads_of(process) {
+                let time = fwdlab_sys::run_time(process, thread).unwrap_or_default();
+                times.push(((process, thread), time));
+            }
+        }
+        times
+    }
+
+    /// Ends it with all that it has started.
+    ///
+    /// # Errors
+    /// Where some of that does not end.
+    pub(super) fn end(
+        mut self,
+        dut: &NetworkNamespace,
+        journal: &mut Journal,
+    ) -> Result<(), LabError> {
+        if self.ended().is_none() {
+            match &self.forwarder.stop {
+                // Where it fails, what is left is killed.
+                Some(words) => drop(dut.run(|| program::run_bound(words))?),
+                None => fwdlab_sys::terminate_process_group(self.process.id())?,
+            }
+        }
+        let deadline = Instant::now() + ENDING_MAX;
+        while self.ended().is_none() && Instant::now() < deadline {
+            sleep(STEP);
+        }
+        self.started.end()?;
+        let _ = self.process.wait();
+        kept_log::keep(&self.log_name(), &self.printed.text());
+        journal.undo(&self.change)
+    }
+
+    fn with_log(&self, what: String) -> String {
+        kept_log::kept(what, &self.log_name(), &self.printed.text())
+    }
+
+    fn log_name(&self) -> String {
+        let of_file = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        let level: String = self.level.chars().take(40).map(of_file).collect();
+        format!("forwarder-{level}.log")
+    }
+}
+
+impl Drop for RunningForwarder {
+    fn drop(&mut self) {
+        // Whoever gives up in the middle of a block leaves none running; the journal has it until it is gone.
+        let _ = self.started.end();
+        let _ = self.process.wait();
+    }
+}
+
+fn failed(level: &str, what: String) -> LabError {
+    LabError::Forwarder {
+        level: level.to_owned(),
+        what,
+    }
+}
+
+/// What a program prints, read in a thread of its own: a pipe that nobody reads would stop it.
+struct Printed(Arc<Mutex<Kept>>);
+
+/// What is kept of it.
+#[derive(Default)]
+struct Kept {
+    front: Vec<u8>,
+    back: VecDeque<u8>,
+    /// Whether what is looked for was printed.
+    is_found: bool,
+    /// Whether nothing more comes.
+    is_over: bool,
+}
+
+impl Printed {
+    fn read(
+        mut output: impl Read + Send + 'static,
+        forwarder: &Forwarder,
+    ) -> Result<Self, LabError> {
+        let kept = Arc::new(Mutex::new(Kept::default()));
+        let wanted = match &forwarder.ready {
+            Ready::Prints(text) => text.clone().into_bytes(),
+            Ready::Succeeds(_) => Vec::new(),
+        };
+        let written = Arc::clone(&kept);
+        fwdlab_sys::start_thread(move || {
+            let mut buffer = [0; 8192];
+            // What was printed last, so that a text is found that came in two parts.
+            let mut last = Vec::new();
+            loop {
+                let read = output.read(&mut buffer);
+                let mut kept = written.lock().unwrap_or_else(PoisonError::into_inner);
+                let bytes = match read {
+                    Ok(length) if length > 0 => &buffer[..length],
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Ok(_) | Err(_) => {
+                        kept.is_over = true;
+                        return;
+                    }
+                };
+                kept.add(bytes);
+                if !wanted.is_empty() && !kept.is_found {
+                    last.extend_from_slice(bytes);
+                    kept.is_found = last.windows(wanted.len()).any(|part| part == wanted);
+                    last.drain(..last.len().saturating_sub(wanted.len() - 1));
+                }
+            }
+        })?;
+        Ok(Self(kept))
+    }
+
+    /// Waits a little until the last of what an ended program printed was read: what it has started may go on to print.
+    fn await_end(&self) {
+        const STEPS_MAX: u32 = 100;
+        for _ in 0..STEPS_MAX {
+            if self.kept().is_over {
+                return;
+            }
+            sleep(STEP);
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All that is kept, as text.
+    fn text(&self) -> String {
+        let mut kept = self.kept();
+        let front = String::from_utf8_lossy(&kept.front).into_owned();
+        let back = String::from_utf8_lossy(kept.back.make_contiguous());
+        match back.is_empty() {
+            true => front,
+            false => format!("{front}\n[…]\n{back}"),
+        }
+    }
+}
+
+impl Kept {
+    fn add(&mut self, bytes: &[u8]) {
+        let room = LOG_BYTES_MAX - self.front.len();
+        let (front, back) = bytes.split_at(room.min(bytes.len()));
+        self.front.extend_from_slice(front);
+        self.back.extend(back);
+        let excess = self.back.len().saturating_sub(LOG_BYTES_MAX);
+        self.back.drain(..excess);
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* A router in user space, as small as can be: packet sockets on two interfaces, recvmmsg and sendmmsg.
+ *
+ * usage: packet_router IN OUT NEXT_HOP_MAC [spin] [crash=N] [lose=N] [ttl]
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define BATCH 64
+#define ROOM 2048
+
+static volatile sig_atomic_t is_over;
+static void end(int signal) { (void)signal; is_over = 1; }
+
+static int open_port(const char *name, int receives, unsigned char mac[6])
+{
+	int s = socket(AF_PACKET, SOCK_RAW, 0), on = 1, bytes = 8 << 20;
+	struct ifreq request = {0};
+	strncpy(request.ifr_name, name, IFNAMSIZ - 1);
+	if (s < 0 || ioctl(s, SIOCGIFHWADDR, &request))
+		return perror(name), exit(1), -1;
+	memcpy(mac, request.ifr_hwaddr.sa_data, 6);
+	/* Sent past queueing disciplines, and not seen again. */
+	setsockopt(s, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof on);
+	setsockopt(s, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on);
+	setsockopt(s, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes);
+	setsockopt(s, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes);
+	struct sockaddr_ll at = { .sll_family = AF_PACKET, .sll_ifindex = if_nametoindex(name),
+				  .sll_protocol = receives ? htons(ETH_P_ALL) : 0 };
+	if (bind(s, (struct sockaddr *)&at, sizeof at))
+		return perror(name), exit(1), -1;
+	return s;
+}
+
+/* Whether the frame is to be sent. */
+static int route(unsigned char *f, unsigned length, const unsigned char *from, const unsigned char *to, int ttl)
+{
+	if (length < 34)
+		return 0;
+	unsigned type = f[12] << 8 | f[13];
+	if (type == ETH_P_IP) {
+		if (f[22] <= 1)
+			return 0;
+		f[22] -= ttl;
+		uint32_t sum = (f[24] << 8 | f[25]) + (ttl ? 0x100 : 0);
+		sum = (sum & 0xffff) + (sum >> 16);
+		f[24] = sum >> 8;
+		f[25] = sum;
+	} else if (type == ETH_P_IPV6) {
+		if (f[21] <= 1 || f[20] == 58) /* neighbour discovery is not forwarded */
+			return 0;
+		f[21] -= ttl;
+	} else {
+		return 0;
+	}
+	memcpy(f, to, 6);
+	memcpy(f + 6, from, 6);
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	static unsigned char room[BATCH][ROOM], in_mac[6], out_mac[6], next[6];
+	static struct mmsghdr in[BATCH], out[BATCH];
+	static struct iovec at[BATCH];
+	unsigned long crash = 0, lose = 0, seen = 0, sent = 0;
+	int spin = 0, ttl = 1;
+
+	if (argc < 4 || sscanf(argv[3], "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", next, next + 1, next + 2, next + 3,
+			       next + 4, next + 5) != 6)
+		return fprintf(stderr, "usage: packet_router IN OUT NEXT_HOP_MAC\n"), 2;
+	for (int i = 4; i < argc; i++) {
+		sscanf(argv[i], "crash=%lu", &crash);
+		sscanf(argv[i], "lose=%lu", &lose);
+		spin |= !strcmp(argv[i], "spin");
+		ttl &= strcmp(argv[i], "ttl") != 0;
+	}
+	struct sigaction action = { .sa_handler = end };
+	sigaction(SIGTERM, &action, 0);
+	sigaction(SIGINT, &action, 0);
+	int from = open_port(argv[1], 1, in_mac), to = open_port(argv[2], 0, out_mac);
+	printf("forwarding\n");
+	fflush(stdout);
+	while (!is_over) {
+		for (int i = 0; i < BATCH; i++) {
+			at[i] = (struct iovec){ room[i], ROOM };
+			in[i].msg_hdr = (struct msghdr){ .msg_iov = &at[i], .msg_iovlen = 1 };
+		}
+		int got = recvmmsg(from, in, BATCH, spin ? MSG_DONTWAIT : MSG_WAITFORONE, 0), n = 0;
+		if (got < 0) {
+			if (errno == EAGAIN || errno == EINTR || errno == ENETDOWN)
+				continue;
+			return perror("recvmmsg"), 1;
+		}
+		for (int i = 0; i < got; i++) {
+			seen++;
+			if (crash && seen >= crash)
+				abort();
+			if (lose && seen % lose == 0)
+				continue;
+			if (!route(room[i], in[i].msg_len, out_mac, next, ttl))
+				continue;
+			at[n] = (struct iovec){ room[i], in[i].msg_len };
+			out[n].msg_hdr = (struct msghdr){ .msg_iov = &at[n], .msg_iovlen = 1 };
+			n++;
+		}
+		for (int i = 0; i < n && !is_over;) {
+			int done = sendmmsg(to, out + i, n - i, 0);
+			if (done < 0 && errno != ENOBUFS && errno != EAGAIN && errno != EINTR)
+				return perror("sendmmsg"), 1;
+			i += done > 0 ? done : 0;
+			/* The ring behind it is full: the frame is lost, as in a router. */
+			if (done < 0)
+				i++;
+			sent += done > 0 ? done : 0;
+		}
+	}
+	struct tpacket_stats stats = {0};
+	socklen_t length = sizeof stats;
+	getsockopt(from, SOL_PACKET, PACKET_STATISTICS, &stats, &length);
+	fprintf(stderr, "seen %lu, sent %lu, dropped at the socket %u\n", seen, sent, stats.tp_drops);
+	return 0;
+}
