@@ -149,20 +149,31 @@ pub(crate) fn overheads_here(
 /// What blocks take besides their slices, by the newest run that has one, or else as on a small virtual machine; none
 /// where only a run can tell, over ssh, with or without a boot.
 fn overheads(earlier: &[Loaded], resolved: &Resolved) -> Option<Overheads> {
-    let guessed = (!resolved.lab.kind.is_remote()).then_some(FIRST_GUESS);
+    let guessed = (!resolved.lab.kind.is_remote()).then(|| first_guess(resolved));
     measured_overheads(earlier, resolved).or(guessed)
 }
 
 /// What blocks took besides their slices in the newest run that has one; none where no run has. A boot takes longer
 /// than anything else, and profiles take long, so that runs with the same of both come first.
 fn measured_overheads(earlier: &[Loaded], resolved: &Resolved) -> Option<Overheads> {
-    let boots = |resolved: &Resolved| !resolved.rebooting_factors().is_empty();
-    let is_alike =
-        |run: &&Loaded| boots(&run.resolved) == boots(resolved) && !run.attempts.is_empty();
+    let is_alike = |run: &&Loaded| {
+        run.resolved.takes_whole_measurements() == resolved.takes_whole_measurements()
+            && !run.attempts.is_empty()
+    };
     let is_profiled = |run: &&Loaded| {
         run.resolved.profiling.is_some() == resolved.profiling.is_some() && is_alike(run)
     };
     let newest = earlier.iter().find(is_profiled);
     let newest = newest.or_else(|| earlier.iter().find(is_alike))?;
-    Some(learnt(FIRST_GUESS, newest))
+    Some(learnt(first_guess(resolved), newest))
+}
+
+/// What blocks take besides their slices where no run has said it: a forwarder in user space starts in a second or two.
+fn first_guess(resolved: &Resolved) -> Overheads {
+    const FORWARDER_START_S: f64 = 2.0;
+    let mut guess = FIRST_GUESS;
+    if resolved.has_forwarder() {
+        guess.switch_s = FORWARDER_START_S;
+    }
+    guess
 }

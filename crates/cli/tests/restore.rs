@@ -139,6 +139,39 @@ fn what_a_program_left_running_ends_before_its_change_is_put_back() {
     prove_ended("a run to its end");
 }
 
+/// A forwarder that has left its session would go on to take the frames of what comes after it.
+#[test]
+fn a_killed_runs_forwarder_ends_with_all_that_it_started() {
+    testkit::require_root!();
+    testkit::require_tool!("sh", "test", "sleep", "setsid");
+    let scratch = Scratch::new();
+    let stray = scratch.mark();
+    let experiment = fs::read_to_string(scratch.path("experiment.toml")).unwrap();
+    let paced = experiment.replace("[traffic]\n", "[traffic]\nload = { pps = 1000 }\n");
+    fs::write(scratch.path("experiment.toml"), paced).unwrap();
+    let writes = "while :; do echo stray > $0; sleep 0.02; done";
+    let starts = format!(
+        "setsid sh -c '{writes}' {} & exec sleep 600",
+        stray.display()
+    );
+    // It is waited for until the run is killed.
+    let lab = format!(
+        "kind = \"netns\"\n[bind.mark.forwarder]\n1 = {{ start = [\"sh\", \"-c\", \"{starts}\"], \
+         ready = [\"test\", \"-e\", \"/nowhere\"] }}\n2 = {{}}\n"
+    );
+    fs::write(scratch.path("lab.toml"), lab).unwrap();
+    let pid = scratch.kill_a_run();
+    let listed = stdout(&succeed(&mut scratch.fwdlab(&["restore", "--list"])));
+    assert!(listed.contains("forwarder \"1\""), "{listed}");
+    fs::remove_file(&stray).unwrap();
+    testkit::wait_until("what it started goes on", || stray.exists());
+    succeed(&mut scratch.fwdlab(&["restore"]));
+    fs::remove_file(&stray).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert!(!stray.exists(), "somebody still writes");
+    assert_eq!(namespaces_of(pid).len(), 0);
+}
+
 #[test]
 fn the_next_run_puts_back_what_a_killed_one_changed_and_goes_on() {
     testkit::require_root!();

@@ -1,6 +1,6 @@
 //! Experiment and lab files as their author sees them: what they become, and what their errors say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -729,6 +729,34 @@ fn traffics_that_cannot_be_measured_in_one_experiment_are_refused() {
     let mut two = serde_json::to_value(small(SEVERAL).resolved()).unwrap();
     two["traffic"][1]["direction"] = "both".into();
     assert!(serde_json::from_value::<Resolved>(two).is_err());
+}
+
+#[test]
+fn a_forwarder_in_user_space_is_measured_whole_and_never_self_clocked() {
+    let levels = "[\"kernel\", \"mine\"]";
+    let forwarder = "forwarder = { kernel = {}, mine = { start = [\"mine\"], ready = \"on\", forwards = \"mac\" } }";
+    let errors = bound(levels, forwarder).errors();
+    assert!(
+        errors.contains("cannot be measured self-clocked"),
+        "{errors}"
+    );
+    assert!(errors.contains("load = { pps = N }"), "{errors}");
+    let factor = format!("levels = {levels}");
+    let overload = format!("{factor}\n[traffic]\nload = \"overload\"\n");
+    let resolved = bound(levels, forwarder)
+        .changed(EXPERIMENT, &factor, &overload)
+        .resolved();
+    assert_eq!(resolved.design.rounds, 1);
+    assert!(resolved.takes_whole_measurements());
+    let forwards = resolved
+        .variants
+        .iter()
+        .map(|variant| resolved.forwards(variant));
+    let forwards: BTreeSet<String> = forwards.map(|of| format!("{of:?}")).collect();
+    assert_eq!(forwards, ["Mac", "Routed"].map(str::to_owned).into());
+    // The kernel alone is no forwarder in user space.
+    let kernel = "forwarder = { kernel = {}, mine = {} }";
+    assert!(!bound(levels, kernel).resolved().takes_whole_measurements());
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use fwdlab_archive::{ArchiveWarning, Attempt, Loaded};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    Conservation, DutReading, Load, LoadRegime, Order, RateBasis, Record, SessionRecord, Stratum,
-    Tester, Traffic, TrialRecord, VariantName,
+    Conservation, DutReading, Forwards, Load, LoadRegime, Order, RateBasis, Record, Resolved,
+    SessionRecord, Stratum, Tester, Traffic, TrialRecord, VariantName,
 };
 use fwdlab_stats::median;
 use fwdlab_stats::ministat::Dialect;
@@ -324,6 +324,7 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
         };
         warnings.push(Warning::new("W213", ["lab".to_owned()], what, what_to_do));
     }
+    warnings.extend(other_passage(&loaded.resolved));
     for variant in &loaded.resolved.variants {
         if let Some(reason) = &variant.unavailable {
             warnings.push(Warning::new(
@@ -629,6 +630,48 @@ fn dut_events(loaded: &Loaded) -> Vec<EventsSection> {
         }
     }
     sections
+}
+
+/// W232: variants that do other work than route, beside ones that route.
+fn other_passage(resolved: &Resolved) -> Option<Warning> {
+    let of = |what: Forwards| {
+        let variants = resolved.variants.iter();
+        let variants = variants.filter(|variant| resolved.forwards(variant) == what);
+        let labels: Vec<String> = variants
+            .map(|variant| text::one_line(&variant.label))
+            .collect();
+        labels
+    };
+    let [routed, mac, unchanged] = [Forwards::Routed, Forwards::Mac, Forwards::Unchanged].map(of);
+    if [&routed, &mac, &unchanged]
+        .iter()
+        .filter(|labels| !labels.is_empty())
+        .count()
+        < 2
+    {
+        return None;
+    }
+    let what = [
+        (&mac, "changes nothing but MAC addresses"),
+        (&unchanged, "passes frames on as they are"),
+    ];
+    let what = what.into_iter().filter(|(labels, _)| !labels.is_empty());
+    let what: Vec<String> = what
+        .map(|(labels, does)| format!("{} {does}", labels.join(", ")))
+        .collect();
+    let others = match routed.is_empty() {
+        true => String::new(),
+        false => format!(", and {} routes", routed.join(", ")),
+    };
+    Some(Warning::new(
+        "W232",
+        mac.into_iter().chain(unchanged),
+        format!(
+            "{}{others}: the difference is not that of two programs which do the same",
+            what.join(", ")
+        ),
+        "compare it with a forwarder that does the same work, or say what the difference is of",
+    ))
 }
 
 /// How busy the DUT's CPUs were, by stratum and variant, where that was watched.

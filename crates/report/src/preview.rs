@@ -57,6 +57,9 @@ pub struct Preview {
     /// The names of the factors whose levels need a reboot.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rebooting_factors: Vec<String>,
+    /// The names of the factors whose levels start forwarders in user space.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub forwarder_factors: Vec<String>,
     /// The names of the factors for whose levels the content of the DUT's other slice is lost.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overwriting_factors: Vec<String>,
@@ -237,6 +240,7 @@ impl Preview {
                 .iter()
                 .map(|factor| factor.name.clone())
                 .collect(),
+            forwarder_factors: forwarder_factors(resolved),
             overwriting_factors: overwriting_factors(resolved),
             variants: resolved.variants.clone(),
             comparisons,
@@ -282,6 +286,15 @@ impl Preview {
             .position(|variant| &variant.name == name);
         position.map_or(0, |position| position + 1)
     }
+}
+
+/// The factors and settings whose levels start forwarders in user space.
+fn forwarder_factors(resolved: &Resolved) -> Vec<String> {
+    let bindings = resolved.lab.bindings.iter();
+    bindings
+        .filter(|(_, binding)| binding.has_forwarder())
+        .map(|(factor, _)| factor.clone())
+        .collect()
 }
 
 /// The factors of which some level that is measured is an image.
@@ -624,6 +637,10 @@ impl Page<'_> {
         }
         for factor in &preview.rebooting_factors {
             self.wrapped("  ", &format!("{} needs a reboot", one_line(factor)));
+        }
+        for factor in &preview.forwarder_factors {
+            let words = "starts a forwarder in user space anew for each measurement";
+            self.wrapped("  ", &format!("{} {words}", one_line(factor)));
         }
         for factor in &preview.overwriting_factors {
             let lost = "is written to the DUT's other slice, whose content is lost";
