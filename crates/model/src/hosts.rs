@@ -39,8 +39,9 @@ pub(crate) const USES: &[(&str, HostTesterKind)] = &[
 /// test all of their memory first.
 pub const REBOOT_S_MAX: RangeInclusive<u32> = 5..=7200;
 const REBOOT_S_MAX_DEFAULT: u32 = 600;
-/// An alias for the cycles in which a CPU does not sleep (FreeBSD, `lib/libpmc/libpmc_pmu_util.c`): of
-/// `cpu_clk_unhalted.thread_p_any` on Intel's CPUs, of `ls_not_halted_cyc` on AMD's. A CPU without that event refuses it.
+/// An alias for the cycles in which a CPU does not sleep (FreeBSD, `lib/libpmc/libpmc_pmu_util.c`): on Intel's CPUs of
+/// `cpu_clk_unhalted.thread_p_any` (13) or `.thread` (15), on AMD's of `ls_not_halted_cyc`. A CPU without that event
+/// refuses it.
 const PMC_EVENT_DEFAULT: &str = "unhalted-cycles";
 
 /// Names of interfaces have at most so many bytes, on Linux and on FreeBSD (`IFNAMSIZ`, less the end mark).
