@@ -114,12 +114,6 @@ pub(crate) fn lab(command: &LabCommand) -> anyhow::Result<Code> {
     let layout = Layout::of(dut, tester, &cabling);
     let text = lab_file(dut, tester, &layout, ssh_config.as_deref());
     write(file, &text)?;
-    if layout.is_whole()
-        && let Err(errors) = load_lab(file, &Disk)
-    {
-        // What is written is to be read as it is.
-        return Err(errors).with_context(|| format!("{}: of fwdlab's own making", file.display()));
-    }
     if arguments.json {
         let document = json!({
             "file": file,
@@ -134,6 +128,12 @@ pub(crate) fn lab(command: &LabCommand) -> anyhow::Result<Code> {
         output::print(&format!("{document:#}\n"))?;
     } else {
         output::print(&found(dut, tester, &cabling, &layout))?;
+    }
+    if layout.is_whole()
+        && let Err(errors) = load_lab(file, &Disk)
+    {
+        // What is written is to be read as it is.
+        return Err(errors).with_context(|| format!("{}: of fwdlab's own making", file.display()));
     }
     tell(&format!("written: {}", file.display()));
     let named = file.to_string_lossy();

@@ -2,7 +2,6 @@
 //!
 //! A lab of FreeBSD hosts may name none: it is planned then, and not run.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -10,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::binding::DutInterface;
+use crate::destination::check_destination;
+use crate::diagnostic::Span;
 use crate::document::{Reading, Table};
 use crate::files::beside;
 use crate::kind::{LabKind, System};
@@ -39,8 +40,9 @@ pub(crate) const USES: &[(&str, HostTesterKind)] = &[
 /// test all of their memory first.
 pub const REBOOT_S_MAX: RangeInclusive<u32> = 5..=7200;
 const REBOOT_S_MAX_DEFAULT: u32 = 600;
-/// An alias for the cycles in which a CPU does not sleep (FreeBSD, `lib/libpmc/libpmc_pmu_util.c`): of
-/// `cpu_clk_unhalted.thread_p_any` on Intel's CPUs, of `ls_not_halted_cyc` on AMD's. A CPU without that event refuses it.
+/// An alias for the cycles in which a CPU does not sleep (FreeBSD, `lib/libpmc/libpmc_pmu_util.c`): on Intel's CPUs of
+/// `cpu_clk_unhalted.thread_p_any` (13) or `.thread` (15), on AMD's of `ls_not_halted_cyc`. A CPU without that event
+/// refuses it.
 const PMC_EVENT_DEFAULT: &str = "unhalted-cycles";
 
 /// Names of interfaces have at most so many bytes, on Linux and on FreeBSD (`IFNAMSIZ`, less the end mark).
@@ -258,6 +260,7 @@ pub(crate) fn hosts(
         Some(beside(&reading.source.path, named.get_ref()))
     };
     let ssh_config = ssh.and_then(|ssh| path(reading, &ssh, "config"));
+    let dut_span = dut.as_ref().map(|table| table.span.clone());
     let dut = dut.and_then(|table| {
         let host = host(reading, &table);
         let [interface_in, interface_out] = ports(reading, &table, kind);
@@ -356,12 +359,38 @@ pub(crate) fn hosts(
         })
     });
     let generators = generators.collect();
-    Some(Hosts {
+    let hosts = Hosts {
         ssh_config,
         dut: dut?,
         tester: tester?,
         generators,
-    })
+    };
+    refuse_shared_ports(reading, &hosts, &dut_span?);
+    Some(hosts)
+}
+
+/// Refuses a port of the DUT that sends or counts as well.
+fn refuse_shared_ports(reading: &mut Reading<'_>, hosts: &Hosts, dut_span: &Span) {
+    let (dut, tester) = (&hosts.dut, &hosts.tester);
+    let sink = match &tester.receiver {
+        Some(receiver) => ("[receiver]", &receiver.host),
+        None => ("[tester]", &tester.host),
+    };
+    let mut others = vec![
+        ("[tester]", &tester.host, &tester.interface_out),
+        (sink.0, sink.1, &tester.interface_in),
+    ];
+    let generators = hosts.generators.iter();
+    others.extend(generators.map(|of| ("[[generator]]", &of.host, &of.interface_out)));
+    for (table, host, port) in others {
+        if *host == dut.host && [&dut.interface_in, &dut.interface_out].contains(&port) {
+            let message = format!("{port} of {host} is a port of [dut] and of {table}");
+            reading.error(dut_span.clone(), message).with_help(
+                "frames go over a cable from a port that sends to one of the DUT's, and back to a port that counts; name other \
+                 ports, or another host",
+            );
+        }
+    }
 }
 
 /// The CPUs that send from a port, by `cpu` or `cpus`; none where the file names none.
@@ -482,104 +511,6 @@ fn host(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<String> {
     None
 }
 
-/// Checks that a text names a host as ssh takes it: `[user@]host`, or `ssh://[user@]host[:port]`.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn check_destination(text: &str) -> Result<(), &'static str> {
-    const USER_SIGNS: &[u8] = b"._-+@\\";
-    let (rest, is_uri) = match text.strip_prefix("ssh://") {
-        Some(rest) => (rest, true),
-        None => (text, false),
-    };
-    let (user, host) = match rest.rsplit_once('@') {
-        Some((user, host)) => (Some(user), host),
-        None => (None, rest),
-    };
-    if let Some(user) = user {
-        let is_of_user = |byte: u8| byte.is_ascii_alphanumeric() || USER_SIGNS.contains(&byte);
-        if user.is_empty() || user.starts_with('-') || !user.bytes().all(is_of_user) {
-            return Err(
-                "a user's name is made of letters, digits, `.`, `_` and `-`, and does not begin with `-`",
-            );
-        }
-    }
-    if !is_uri {
-        return check_host(host);
-    }
-    let (host, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, port)) => {
-            check_address(address)?;
-            (None, port)
-        }
-        None => {
-            let end = host.find(':').unwrap_or(host.len());
-            (Some(&host[..end]), &host[end..])
-        }
-    };
-    if let Some(host) = host {
-        check_host(host)?;
-    }
-    let number = port
-        .strip_prefix(':')
-        .map(|digits| (digits, digits.parse::<u16>()));
-    match (port, number) {
-        ("", _) => Ok(()),
-        (_, Some((digits, Ok(1..)))) if !digits.starts_with('+') => Ok(()),
-        _ => Err("a port is a number from 1 to 65535, behind a colon"),
-    }
-}
-
-/// Checks a name by RFC 952 and RFC 1123, with `_` as aliases have it, or an address.
-fn check_host(host: &str) -> Result<(), &'static str> {
-    /// What the domain name system can hold of a name, as text.
-    const NAME_BYTES_MAX: usize = 253;
-    const LABEL_BYTES_MAX: usize = 63;
-    if host.contains(':') {
-        return check_address(host);
-    }
-    if host.is_empty() {
-        return Err("it names no host");
-    }
-    let name = host.strip_suffix('.').unwrap_or(host);
-    if name.len() > NAME_BYTES_MAX {
-        return Err("a host's name has at most 253 characters");
-    }
-    for label in name.split('.') {
-        if label.is_empty() || label.len() > LABEL_BYTES_MAX {
-            return Err("the parts of a host's name between dots have 1 to 63 characters each");
-        }
-        let is_edge = |byte: Option<&u8>| byte.is_some_and(|byte| *byte != b'-');
-        let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        let bytes = label.as_bytes();
-        if !is_edge(bytes.first()) || !is_edge(bytes.last()) || !label.bytes().all(is_of_name) {
-            return Err(
-                "a host's name is made of letters, digits, `-`, `_` and dots; `-` neither begins nor ends a part of it",
-            );
-        }
-    }
-    let is_numeric = |byte: u8| byte.is_ascii_digit() || byte == b'.';
-    if name.contains('.') && host.bytes().all(is_numeric) && host.parse::<Ipv4Addr>().is_err() {
-        return Err("an IPv4 address is four numbers up to 255, with dots between");
-    }
-    Ok(())
-}
-
-/// Checks an IPv6 address, with its zone where it has one.
-fn check_address(text: &str) -> Result<(), &'static str> {
-    let (address, zone) = match text.split_once('%') {
-        Some((address, zone)) => (address, Some(zone)),
-        None => (text, None),
-    };
-    let is_of_zone = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    let is_zone = |zone: &str| !zone.is_empty() && zone.bytes().all(is_of_zone);
-    if address.parse::<Ipv6Addr>().is_ok() && zone.is_none_or(is_zone) {
-        Ok(())
-    } else {
-        Err("what has a colon in it is to be an IPv6 address; a port goes into ssh://host:port")
-    }
-}
-
 /// `in` and `out`, which are two.
 fn ports(reading: &mut Reading<'_>, table: &Table<'_>, kind: LabKind) -> [Option<String>; 2] {
     let [ingress, egress] = ["in", "out"].map(|key| {
@@ -603,100 +534,35 @@ fn port(reading: &mut Reading<'_>, table: &Table<'_>, key: &str) -> Option<Strin
     is_interface(reading, &name, LabKind::Ssh(System::Linux)).then(|| name.into_inner())
 }
 
-fn is_interface(reading: &mut Reading<'_>, name: &Spanned<String>, kind: LabKind) -> bool {
-    let text = name.get_ref();
+/// Checks that a lab file takes a text for the name of an interface.
+///
+/// # Errors
+/// What names are made of.
+pub fn check_interface(text: &str) -> Result<(), String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let is_name = text.len() <= INTERFACE_BYTES_MAX
         && !text.starts_with(['-', '.'])
         && text.bytes().all(is_plain);
-    if !is_name {
-        reading
-            .error(name.span(), format!("{text:?} is no name of an interface"))
-            .with_help(format!(
-                "names are made of at most {INTERFACE_BYTES_MAX} letters, digits, `.`, `_` and `-`, the first \
-                 neither `.` nor `-`; {} lists them",
-                if kind == LabKind::Ssh(System::Freebsd) {
-                    "`ifconfig -l`"
-                } else {
-                    "`ip link`"
-                }
-            ));
+    if is_name {
+        return Ok(());
     }
-    is_name
+    Err(format!(
+        "names are made of at most {INTERFACE_BYTES_MAX} letters, digits, `.`, `_` and `-`, the first neither `.` nor `-`"
+    ))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::check_destination;
-
-    #[test]
-    fn hosts_may_be_called_what_hosts_may_be_called_and_nothing_else() {
-        let label = "a".repeat(63);
-        let longest = [&*label, &label, &label, &"a".repeat(61)].join(".");
-        for good in [
-            "dut",
-            "DUT-1",
-            "my_dut",
-            "_alias",
-            "3com.example.org",
-            "example.org.",
-            "root@dut",
-            "first.last@example.org",
-            "me@EXAMPLE@dut",
-            "192.0.2.1",
-            "root@192.0.2.1",
-            "2001:db8::1",
-            "root@fe80::1%eth0.5",
-            "ssh://dut",
-            "ssh://root@dut:2222",
-            "ssh://[2001:db8::1]:22",
-            "10",
-            &label,
-            &longest,
-        ] {
-            assert_eq!(check_destination(good), Ok(()), "{good}");
-        }
-        for bad in [
-            "",
-            "-oProxyCommand=id",
-            "root@-oProxyCommand=id",
-            "-root@dut",
-            "@dut",
-            "root@",
-            "a b",
-            "a\tb",
-            "a\nb",
-            "a\u{7f}b",
-            "a\u{202e}b",
-            "düt",
-            ".dut",
-            "a..b",
-            "dut-",
-            "a.-b",
-            "dut:22",
-            "$(id)",
-            "a;b",
-            "a,b",
-            "a/b",
-            "`id`@dut",
-            "192.0.2.256",
-            "1.2.3",
-            "[::1]",
-            "::1%",
-            "::1%a b",
-            "2001:db8::g",
-            "ssh://",
-            "ssh://dut:0",
-            "ssh://dut:65536",
-            "ssh://dut:+1",
-            "ssh://dut:22:22",
-            "ssh://[::1]x",
-            "ssh://[::1",
-            "telnet://dut",
-            &format!("{label}a"),
-            &format!("{longest}a"),
-        ] {
-            assert!(check_destination(bad).is_err(), "{bad:?}");
-        }
-    }
+fn is_interface(reading: &mut Reading<'_>, name: &Spanned<String>, kind: LabKind) -> bool {
+    let text = name.get_ref();
+    let Err(rule) = check_interface(text) else {
+        return true;
+    };
+    let list = if kind == LabKind::Ssh(System::Freebsd) {
+        "`ifconfig -l`"
+    } else {
+        "`ip link`"
+    };
+    reading
+        .error(name.span(), format!("{text:?} is no name of an interface"))
+        .with_help(format!("{rule}; {list} lists them"));
+    false
 }

@@ -5,6 +5,7 @@ mod addresses;
 pub mod binding;
 mod bindings;
 pub mod change;
+mod destination;
 pub mod diagnostic;
 mod digest;
 mod document;
@@ -46,6 +47,7 @@ pub use binding::{
     OwnXdpProgram, PacketFilter, TcAttach, TcHook, Upload, Values, XdpMode, XdpProgram,
 };
 pub use change::{Change, ChangeError, ChangeOption, CommandText, Conditions, change_options};
+pub use destination::check_destination;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span, nearest};
 pub use digest::{sha256, sha256_of};
 pub use dut_reading::{CpuTimes, DutReading};
@@ -54,7 +56,7 @@ pub use files::{Files, Read};
 pub use forwarder::{Forwarder, Forwards, Ready};
 pub use hosts::{
     DutHost, GeneratorHost, HostTesterKind, Hosts, REBOOT_S_MAX, ReceiverHost, TesterHost,
-    check_destination,
+    check_interface,
 };
 pub use kind::{LabKind, System};
 pub use knob::{Knob, KnobLevels};

@@ -1212,6 +1212,40 @@ fn hosts_that_cannot_be() {
 }
 
 #[test]
+fn a_port_of_the_dut_neither_sends_nor_counts() {
+    let errors = |tester: &str| {
+        let lab = format!(
+            "kind = \"linux-ssh\"\n[dut]\nhost = \"router\"\nin = \"eth1\"\nout = \"eth2\"\n{tester}\n\
+             [bind.rp_filter]\nsysctl = \"net.ipv4.conf.all.rp_filter\"\n"
+        );
+        small("").with("experiments/lab.toml", lab).errors()
+    };
+    let elsewhere = "[tester]\nhost = \"tester\"\nout = \"eth1\"\nin = \"eth2\"\n";
+    for (tester, message) in [
+        (
+            "[tester]\nhost = \"router\"\nout = \"eth1\"\nin = \"eth3\"\n".to_owned(),
+            "eth1 of router is a port of [dut] and of [tester]",
+        ),
+        (
+            "[tester]\nhost = \"tester\"\nout = \"eth1\"\n[receiver]\nhost = \"router\"\nin = \"eth2\"\n".to_owned(),
+            "eth2 of router is a port of [dut] and of [receiver]",
+        ),
+        (
+            format!("{elsewhere}[[generator]]\nhost = \"router\"\nout = \"eth2\"\n"),
+            "eth2 of router is a port of [dut] and of [[generator]]",
+        ),
+    ] {
+        let errors = errors(&tester);
+        assert!(errors.contains(message), "{message}: {errors}");
+    }
+    let lab = "kind = \"linux-ssh\"\n[dut]\nhost = \"router\"\nin = \"eth1\"\nout = \"eth2\"\n\
+               [tester]\nhost = \"router\"\nout = \"eth3\"\nin = \"eth4\"\n\
+               [bind.rp_filter]\nsysctl = \"net.ipv4.conf.all.rp_filter\"\n";
+    let resolved = small("").with("experiments/lab.toml", lab).resolved();
+    assert_eq!(resolved.lab.hosts.unwrap().tester.interface_out, "eth3");
+}
+
+#[test]
 fn several_cpus_may_send_from_a_port() {
     let experiment = |cpus: &str, uses: &str, traffic: &str| {
         let lab = format!(

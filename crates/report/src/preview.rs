@@ -732,6 +732,10 @@ impl Page<'_> {
         let design = &preview.design;
         self.heading("Time");
         let blocks = format::counted(design.blocks.into(), "block");
+        let slices = format!(
+            "{} ms after {} ms of settling, {} ms of warm-up",
+            design.slice_ms, design.settle_ms, design.warm_up_ms
+        );
         let words = if preview.rebooting_factors.is_empty() {
             let about = preview.duration_s.map_or_else(
                 || {
@@ -740,17 +744,12 @@ impl Page<'_> {
                 },
                 |duration_s| format!("about {}", format::duration(duration_s)),
             );
-            format!(
-                "{about}: {blocks} of {}, slices of {} ms after {} ms of settling, {} ms of warm-up",
-                format::counted(design.rounds.into(), "round"),
-                design.slice_ms,
-                design.settle_ms,
-                design.warm_up_ms
-            )
+            let rounds = format::counted(design.rounds.into(), "round");
+            format!("{about}: {blocks} of {rounds}, slices of {slices}")
         } else {
             format!(
                 "not known: {blocks} of one round of whole measurements, each behind a boot of its own, \
-                 and nothing tells how long the DUT takes to boot"
+                 and nothing tells how long the DUT takes to boot; a measurement is one slice of {slices}"
             )
         };
         self.wrapped("  ", &words);

@@ -822,6 +822,8 @@ fn a_plan_on_hosts_of_their_own_promises_neither_rounds_nor_time() {
     assert!(text.contains("filter needs a reboot"), "{text}");
     assert!(text.contains("one round of whole measurements"), "{text}");
     assert!(!text.contains("slices of"), "{text}");
+    let slice = format!("one slice of {} ms after", run.resolved.design.slice_ms);
+    assert!(text.contains(&slice), "{text}");
     assert!(!text.contains("other slice"), "{text}");
 
     let image = Upload {

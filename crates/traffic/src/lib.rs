@@ -32,7 +32,7 @@ pub use interface::{
 pub use interface_counters::{InterfaceCounters, InterfaceCounts};
 pub use interlock::{
     Needed, Network, PUBLIC_ADDRESSES, Route, SSH_PORT, TcpConnection, established, is_ssh_server,
-    refuse_needed, ssh_connection,
+    master_of, refuse_needed, ssh_connection,
 };
 pub use memory::{GeneratorCounts, MemoryGenerator, MemorySink, MemorySinkCounts, WRITE_BACK};
 pub use receivers::Receivers;

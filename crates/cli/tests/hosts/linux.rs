@@ -323,9 +323,14 @@ fn what_linux_would_drop_of_its_owners_is_refused_before_anything_is_changed() {
             "Linux drops \"203.0.113.0/24 dev eth2 scope link\"",
         ),
         (
-            "ip link set dev eth2 down && ip link add name bridge type bridge && ip link set dev eth2 master bridge",
-            "ip link delete bridge && ip link set dev eth2 up",
-            "what bridge on top of it has; set it up before the run with `ip link set dev eth2 up`",
+            "ip link set dev eth2 down && ip link add link eth2 name vmac type macvlan",
+            "ip link delete vmac && ip link set dev eth2 up",
+            "what vmac on top of it has; set it up before the run with `ip link set dev eth2 up`",
+        ),
+        (
+            "ip link add name bridge type bridge && ip link set dev eth2 master bridge",
+            "ip link delete bridge",
+            "eth2 is a port of bridge, which takes the frames that come in there",
         ),
         (
             "ip address add 198.18.0.2/20 dev eth1",

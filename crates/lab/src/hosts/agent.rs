@@ -15,13 +15,14 @@ use fwdlab_packet::MacAddress;
 use fwdlab_sys::BootTime;
 use fwdlab_traffic::{
     InterfaceExpectation, InterfaceGenerator, InterfaceLoad, InterfaceSink, Pace, TrafficError,
-    Way, XdpProgram, is_card, refuse_needed,
+    Way, XdpProgram, is_card, master_of, refuse_needed,
 };
 
 use super::protocol::{
     Answer, Ask, Counted, Expected, HELD_MAX, Hello, Load, PROTOCOL, Sent, SinkState, Station,
     UNHEARD_MAX, lines,
 };
+use super::reached::taken_by;
 use crate::LabError;
 use crate::mechanism::program::{Hook, Program, Programs};
 
@@ -422,6 +423,9 @@ fn station(interface: &str) -> Result<Answer, String> {
         }
         error => text(error),
     })?;
+    if let Some(master) = master_of(interface).map_err(text)? {
+        return Err(taken_by(interface, &master));
+    }
     let found = fwdlab_sys::interface(interface).map_err(text)?;
     Ok(Answer::Station(Station {
         mac: MacAddress(found.mac).to_string(),

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use fwdlab_model::check_interface;
 use fwdlab_traffic::{Network, PUBLIC_ADDRESSES, TcpConnection, ssh_connection};
 
 use super::ssh::Connection;
@@ -12,7 +13,7 @@ use crate::cabling::Port;
 pub(super) const SESSION: [&str; 3] = ["sh", "-c", "echo \"$SSH_CONNECTION\""];
 
 /// Refuses ports of a host through which its default routes or its ssh clients come, this connection among them; what
-/// shares a device with a port counts as the port.
+/// shares a device with a port counts as the port. Nor may another device take a port's frames.
 ///
 /// Shape: the places between which the lab file should name interfaces, for the message.
 ///
@@ -25,22 +26,30 @@ pub(super) fn refuse_needed(
     between: &str,
 ) -> Result<(), LabError> {
     for port in ports {
-        let Some(needed) = network.needed(port) else {
-            continue;
-        };
-        let reached = needed.told_of(port);
-        let why = if needed.is_by_ssh() {
-            format!(
-                "{reached}, and a load would cut it off; reach it through an admin network of its own"
-            )
-        } else {
-            format!(
-                "{reached}, which a load could cut off; name the interfaces between {between} in the lab file"
-            )
+        let why = match (network.needed(port), network.master(port)) {
+            (None, None) => continue,
+            (None, Some(master)) => taken_by(port, master),
+            (Some(needed), _) if needed.is_by_ssh() => format!(
+                "{}, and a load would cut it off; reach it through an admin network of its own",
+                needed.told_of(port)
+            ),
+            (Some(needed), _) => format!(
+                "{}, which a load could cut off; name the interfaces between {between} in the lab file",
+                needed.told_of(port)
+            ),
         };
         return Err(connection.wrong(why));
     }
     Ok(())
+}
+
+/// What is wrong with a port whose frames another device takes, and what to do.
+pub(super) fn taken_by(port: &str, master: &str) -> String {
+    format!(
+        "{port} is a port of {master}, which takes the frames that come in there; take it out for the measurement (`ip link set \
+         dev {port} nomaster`, on FreeBSD `ifconfig {master} deletem {port}`, of a lagg `-laggport {port}`), or use another \
+         port"
+    )
 }
 
 /// Notes why a port is not set down: a run refuses it, or its owner uses it.
@@ -48,7 +57,15 @@ pub(super) fn refuse_needed(
 /// Addresses of a link alone are no use: a port has them by itself.
 pub(super) fn kept(port: &mut Port, network: &Network, addresses: &[(String, IpAddr)]) {
     let name = &port.name;
-    port.refused = network.needed(name).map(|needed| needed.told_of(name));
+    let master = || Some(taken_by(name, network.master(name)?));
+    let unnamed = || {
+        let rule = check_interface(name).err()?;
+        Some(format!(
+            "a lab file cannot name {name:?}: {rule}; rename it, or use another port"
+        ))
+    };
+    let needed = network.needed(name).map(|needed| needed.told_of(name));
+    port.refused = needed.or_else(master).or_else(unnamed);
     let address = addresses.iter().find(|(device, address)| {
         let is_of_link = matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
         device == name && !is_of_link
@@ -126,5 +143,58 @@ impl Destinations {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fwdlab_traffic::Route;
+
+    use super::*;
+
+    /// Why a port is refused, and why it is not set down.
+    fn why(network: &Network, name: &str, on_top: Option<&str>) -> [Option<String>; 2] {
+        let mut port = Port {
+            name: name.to_owned(),
+            kept: on_top.map(|upper| format!("{upper} is on top of it")),
+            ..Port::default()
+        };
+        kept(&mut port, network, &[]);
+        [port.refused, port.kept]
+    }
+
+    #[test]
+    fn ports_that_no_run_takes_are_left_out_with_why() {
+        let mut network = Network::default();
+        for (upper, lower) in [("br0", "eth0"), ("br1", "eth1"), ("eth2.10", "eth2")] {
+            network.add_stacked(upper, lower);
+        }
+        network.add_master("br0", "eth0");
+        network.add_master("br1", "eth1");
+        let destination = (any(false), 0);
+        let table = None;
+        network.add_route("br0", Route { destination, table });
+        for (name, on_top, expected) in [
+            (
+                "eth0",
+                Some("br0"),
+                "a default route leads through br0 on top of eth0",
+            ),
+            ("eth1", Some("br1"), "eth1 is a port of br1, which takes"),
+            (
+                "eth3@lan",
+                None,
+                "a lab file cannot name \"eth3@lan\": names are made of",
+            ),
+        ] {
+            let [refused, kept] = why(&network, name, on_top);
+            assert_eq!(refused, kept);
+            let refused = refused.unwrap_or_default();
+            assert!(refused.starts_with(expected), "{refused}");
+        }
+        let on_top = "eth2.10 is on top of it".to_owned();
+        let seen = why(&network, "eth2", Some("eth2.10"));
+        assert_eq!(seen, [None, Some(on_top)]);
+        assert_eq!(why(&network, "eth4", None), [None, None]);
     }
 }

@@ -138,6 +138,13 @@ fn lacking(filter: PacketFilter, text: &str, answers: &Answers) -> Option<String
                 .to_owned(),
         );
     }
+    if filter == PacketFilter::Pf && system_rule(text).is_some() {
+        return Some(
+            "it has rules for operating systems (`os …`), which would match nothing: pfctl reads fingerprints only when it \
+             loads options, and fwdlab keeps the host's own; leave `os` out of the level"
+                .to_owned(),
+        );
+    }
     let allows_by_default = answers.get(&sysctl::shown(IPFW_DEFAULT)) == Some("1");
     if filter == PacketFilter::Ipfw && !allows_by_default && !lets_ssh_through(text) {
         return Some(
@@ -152,6 +159,21 @@ fn lacking(filter: PacketFilter, text: &str, answers: &Answers) -> Option<String
 /// Whether a word is the first of a line of a ruleset.
 fn begins_with(line: &str, word: &str) -> bool {
     line.split_whitespace().next() == Some(word)
+}
+
+/// A line of pf's that asks for an operating system, `from any os "Windows"`, or defines a macro that does; none where none
+/// does.
+///
+/// # Source
+/// FreeBSD, `sbin/pfctl/parse.y`: `yylex` for what ends a word (`allowed_in_string`), `expand_rule` for the rule, which
+/// is loaded also where its system is not known; `sbin/pfctl/pfctl.c`, `main`, reads the systems with
+/// `PFCTL_FLAG_OPTION` alone.
+fn system_rule(text: &str) -> Option<&str> {
+    let ends_word = |sign: char| sign.is_whitespace() || "(){}<>!=/,\"'\\".contains(sign);
+    text.lines().find(|line| {
+        let rule = line.split('#').next().unwrap_or_default();
+        rule.split(ends_word).any(|word| word == "os")
+    })
 }
 
 /// Whether some rule of ipfw allows what comes in for ssh, without a look at those before it.
@@ -251,8 +273,14 @@ const PF_TABLES: [&str; 3] = ["pfctl", "-s", "Tables"];
 const PF_ANCHORS: [&str; 3] = ["pfctl", "-s", "Anchors"];
 const PF_INTERFACES: [&str; 4] = ["pfctl", "-v", "-s", "Interfaces"];
 
-/// Fails where pf holds what its rules do not show.
-fn prove_that_rules_are_all(answers: &Answers) -> Result<(), LabError> {
+/// Fails where pf holds what its rules do not show, or what no load brings back.
+fn prove_that_rules_are_all(rules: &str, answers: &Answers) -> Result<(), LabError> {
+    if let Some(rule) = system_rule(rules) {
+        return Err(answers.wrong(format!(
+            "its pf has a rule for an operating system, which would match nothing once it is put back, because pfctl reads \
+             fingerprints only when it loads options: {rule}; see `pfctl -s rules`, and take such rules out before the run"
+        )));
+    }
     for (what, words) in [("tables", PF_TABLES), ("anchors", PF_ANCHORS)] {
         if !answers.needed(&owned(&words))?.is_empty() {
             return Err(answers.wrong(format!(
@@ -360,7 +388,7 @@ impl Mechanism for Filter {
             return Ok(Vec::new());
         };
         match filter {
-            PacketFilter::Pf => prove_that_rules_are_all(answers)?,
+            PacketFilter::Pf => prove_that_rules_are_all(&state.rules, answers)?,
             PacketFilter::Ipfw => prove_that_sets_come_back(&state.rules, answers)?,
             PacketFilter::Ipf => {}
         }
@@ -502,7 +530,20 @@ mod tests {
         for (text, lacks) in [
             ("  set skip on lo0\npass all", Some("sets options of pf")),
             ("ether block in\npass all", Some("rules of Ethernet")),
-            ("pass all # set ether", None),
+            (
+                "block in proto tcp from any os \"Windows\"",
+                Some("rules for operating systems"),
+            ),
+            (
+                "block in from any os{ Windows, unknown } to any",
+                Some("rules for operating systems"),
+            ),
+            (
+                "old = \"os Windows\"\nblock in from any $old",
+                Some("rules for operating systems"),
+            ),
+            ("pass in on os0 from <os1> label os-x", None),
+            ("pass all # set ether os", None),
         ] {
             let lacking = lacking(PacketFilter::Pf, text, &loaded);
             let is_as_expected = match (&lacking, lacks) {
@@ -511,6 +552,21 @@ mod tests {
             };
             assert!(is_as_expected, "{text}: {lacking:?}");
         }
+    }
+
+    // FreeBSD, `sbin/pfctl/pfctl_parser.c`, `print_fromto`.
+    #[test]
+    fn rules_of_pf_for_operating_systems_are_refused() {
+        let answers = || {
+            let listed = [owned(&PF_TABLES), owned(&PF_ANCHORS), owned(&PF_INTERFACES)];
+            Answers::of("router", listed.map(|words| (words, "")))
+        };
+        let proved = |rules: &str| prove_that_rules_are_all(rules, &answers());
+        assert!(proved("block drop in quick all\n").is_ok());
+        let rule = "block drop in proto tcp from any os \"Windows XP\" to any";
+        let why = proved(&format!("pass all flags S/SA keep state\n{rule}\n"));
+        let why = why.unwrap_err().to_string();
+        assert!(why.contains(rule), "{why}");
     }
 
     // FreeBSD, `sbin/ipfw/ipfw2.c`, `show_static_rule`: `-S` says each rule's set, and which are off.

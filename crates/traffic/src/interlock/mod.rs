@@ -39,6 +39,17 @@ pub fn refuse_needed(interface: &str) -> Result<(), TrafficError> {
     }
 }
 
+/// The device that takes the frames of an interface: a bridge, a bond, a team; none where it has them itself, also as a
+/// member of a VRF. To be asked as [`refuse_needed`].
+///
+/// # Errors
+/// As of [`refuse_needed`], but `Needed`.
+pub fn master_of(interface: &str) -> Result<Option<String>, TrafficError> {
+    Ok(this_machine(interface)?
+        .master(interface)
+        .map(str::to_owned))
+}
+
 /// The calling thread's namespace, which has an interface.
 fn this_machine(interface: &str) -> Result<Network, TrafficError> {
     let unknown = |what: &str| {
@@ -57,6 +68,9 @@ fn this_machine(interface: &str) -> Result<Network, TrafficError> {
         network.add_stacked(upper, lower);
     }
     for link in links.values() {
+        if let Some(master) = link.master(&links) {
+            network.add_master(master, &link.name);
+        }
         if let Some(other) = link.other_end(&links) {
             network.add_cable(&link.name, other);
         }

@@ -42,6 +42,8 @@ pub struct Route {
 pub struct Network {
     /// Pairs of devices of which the first is on top of the second.
     stacked: Vec<(String, String)>,
+    /// Each port with the device that takes its frames.
+    masters: BTreeMap<String, String>,
     /// Each end of a cable with the other.
     cables: BTreeSet<(String, String)>,
     routes: BTreeMap<String, Vec<Route>>,
@@ -79,6 +81,17 @@ impl Network {
     /// A device is on top of another: a VLAN on its parent, a bridge on its ports, a bond on its members.
     pub fn add_stacked(&mut self, upper: &str, lower: &str) {
         self.stacked.push((upper.to_owned(), lower.to_owned()));
+    }
+
+    /// A device takes the frames of a port: a bridge, a bond, a team.
+    pub fn add_master(&mut self, master: &str, port: &str) {
+        self.masters.insert(port.to_owned(), master.to_owned());
+    }
+
+    /// The device that takes the frames of a port.
+    #[must_use]
+    pub fn master(&self, port: &str) -> Option<&str> {
+        self.masters.get(port).map(String::as_str)
     }
 
     /// A route leads through a device.

@@ -163,16 +163,18 @@ impl Link {
         &'a self,
         links: &'a BTreeMap<u32, Self>,
     ) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let other = |index: Option<u32>| links.get(&index?);
-        let below = other(self.lower).map(|lower| (&*self.name, &*lower.name));
-        let above = other(self.master)
-            .filter(|master| !master.is_vrf)
-            .map(|master| (&*master.name, &*self.name));
+        let lower = self.lower.and_then(|lower| links.get(&lower));
+        let below = lower.map(|lower| (&*self.name, &*lower.name));
+        let above = self.master(links).map(|master| (master, &*self.name));
         below.into_iter().chain(above)
     }
-}
 
-impl Link {
+    /// The device that takes its frames.
+    pub(super) fn master<'a>(&self, links: &'a BTreeMap<u32, Self>) -> Option<&'a str> {
+        let master = links.get(&self.master?)?;
+        (!master.is_vrf).then_some(&*master.name)
+    }
+
     /// The other end of the cable that it is an end of, where that is here.
     pub(super) fn other_end<'a>(&self, links: &'a BTreeMap<u32, Self>) -> Option<&'a str> {
         Some(&links.get(&self.peer?)?.name)
@@ -467,6 +469,8 @@ mod tests {
                 ("lan0", "eth0")
             ]
         );
+        let masters = links.values().filter_map(|link| link.master(&links));
+        assert_eq!(masters.collect::<Vec<_>>(), ["bond0"]);
     }
 
     #[test]

@@ -35,6 +35,9 @@ pub(in crate::hosts) fn network(connection: &Connection) -> Result<Network, LabE
     for (upper, lower) in stacked(interfaces) {
         network.add_stacked(upper, lower);
     }
+    for (master, port) in pairs(interfaces, member) {
+        network.add_master(master, port);
+    }
     for (device, route) in routes(needed(&ROUTES)?) {
         network.add_route(device, route);
     }
@@ -74,25 +77,32 @@ pub(super) fn blocks(text: &str) -> Vec<(&str, Vec<&str>)> {
 
 /// Pairs of interfaces of which the first is on top of the second: VLANs, bridges, laggs.
 pub(super) fn stacked(text: &str) -> Vec<(&str, &str)> {
+    pairs(text, |line| parent(line).or_else(|| member(line)))
+}
+
+/// Each interface with those that its lines name, as a function finds them.
+fn pairs(text: &str, lower: fn(&str) -> Option<&str>) -> Vec<(&str, &str)> {
     let mut pairs = Vec::new();
     for (name, lines) in blocks(text) {
-        for line in lines {
-            // `vlan: 10 vlanproto: 802.1q vlanpcp: 0 parent interface: igb0`
-            let parent = line
-                .split_once("parent interface: ")
-                .map(|(_, parent)| parent);
-            // `member: igb1 flags=143<LEARNING,DISCOVER>`, `laggport: igb0 flags=1c<ACTIVE>`
-            let line = line.trim_start();
-            let member = line
-                .strip_prefix("member: ")
-                .or(line.strip_prefix("laggport: "));
-            let lower = parent
-                .or(member)
-                .and_then(|text| text.split_whitespace().next());
-            pairs.extend(lower.map(|lower| (name, lower)));
-        }
+        let lowers = lines.into_iter().filter_map(lower);
+        pairs.extend(lowers.map(|lower| (name, lower)));
     }
     pairs
+}
+
+/// That of a VLAN: `vlan: 10 vlanproto: 802.1q vlanpcp: 0 parent interface: igb0`.
+fn parent(line: &str) -> Option<&str> {
+    let (_, parent) = line.split_once("parent interface: ")?;
+    parent.split_whitespace().next()
+}
+
+/// One whose frames a bridge or a lagg takes: `member: igb1 flags=143<LEARNING,DISCOVER>`, `laggport: igb0 flags=1c<ACTIVE>`.
+fn member(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let member = line
+        .strip_prefix("member: ")
+        .or_else(|| line.strip_prefix("laggport: "))?;
+    member.split_whitespace().next()
 }
 
 fn addresses(text: &str) -> Vec<(String, IpAddr)> {
@@ -238,6 +248,10 @@ root     ssh        814   3   tcp4   192.0.2.1:50002       192.0.2.8:22
                 ("lagg0", "igb2"),
                 ("bridge0", "lagg0")
             ]
+        );
+        assert_eq!(
+            pairs(INTERFACES, member),
+            [("lagg0", "igb1"), ("lagg0", "igb2"), ("bridge0", "lagg0")]
         );
         assert_eq!(
             addresses(INTERFACES),

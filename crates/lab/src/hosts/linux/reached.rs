@@ -19,6 +19,12 @@ const STACKED: [&str; 3] = [
     "-c",
     "for below in /sys/class/net/*/lower_*; do echo \"$below\"; done",
 ];
+/// Lists which device takes the frames of which port: `/sys/class/net/eth1/master br0`.
+const MASTERS: [&str; 3] = [
+    "sh",
+    "-c",
+    "for link in /sys/class/net/*/master; do master=$(readlink \"$link\" 2>/dev/null) && echo \"$link ${master##*/}\"; done; :",
+];
 /// Lists the devices whose members share routes with them, but no frames.
 const VRFS: [&str; 6] = ["ip", "-o", "link", "show", "type", "vrf"];
 const ROUTES: [[&str; 7]; 2] = [
@@ -88,6 +94,7 @@ pub(in crate::hosts) fn network(connection: &Connection) -> Result<Network, LabE
         [
             &SESSION[..],
             &STACKED,
+            &MASTERS,
             &VRFS,
             &NEXT_HOPS,
             &ADDRESSES,
@@ -102,8 +109,12 @@ pub(in crate::hosts) fn network(connection: &Connection) -> Result<Network, LabE
     let asked = |words: &[&str]| answers.get(&owned(words)).unwrap_or_default();
 
     let mut network = Network::default();
-    for (upper, lower) in stacked(asked(&STACKED), asked(&VRFS)) {
+    let vrfs = names(asked(&VRFS));
+    for (upper, lower) in stacked(asked(&STACKED), &vrfs) {
         network.add_stacked(upper, lower);
+    }
+    for (master, port) in masters(asked(&MASTERS), &vrfs) {
+        network.add_master(master, port);
     }
     let next_hops = next_hops(asked(&NEXT_HOPS));
     let says_who_made_it = answers.get(&Tool::Iproute2.probe()).is_some();
@@ -155,14 +166,28 @@ pub(in crate::hosts) fn network(connection: &Connection) -> Result<Network, LabE
     Ok(network)
 }
 
+/// The names of devices in lines of `ip -o link`: `4: vrf0: <NOARP,MASTER> mtu 65575 ...`.
+fn names(links: &str) -> BTreeSet<&str> {
+    let names = links.lines().filter_map(|line| {
+        let name = line.split_whitespace().nth(1)?;
+        name.strip_suffix(':')
+    });
+    names.collect()
+}
+
+/// Pairs of a device and a port whose frames it takes, by the paths of links; a VRF takes none.
+fn masters<'a>(listed: &'a str, vrfs: &BTreeSet<&str>) -> Vec<(&'a str, &'a str)> {
+    let pairs = listed.lines().filter_map(|line| {
+        let (port, master) = line
+            .strip_prefix("/sys/class/net/")?
+            .split_once("/master ")?;
+        (!vrfs.contains(master)).then_some((master, port))
+    });
+    pairs.collect()
+}
+
 /// Pairs of devices of which the first is on top of the second, by the paths of their links.
-fn stacked<'a>(paths: &'a str, vrfs: &str) -> Vec<(&'a str, &'a str)> {
-    // `4: vrf0: <NOARP,MASTER> mtu 65575 ...`
-    let vrfs: BTreeSet<&str> = vrfs
-        .lines()
-        .filter_map(|line| line.split_whitespace().nth(1))
-        .filter_map(|name| name.strip_suffix(':'))
-        .collect();
+fn stacked<'a>(paths: &'a str, vrfs: &BTreeSet<&str>) -> Vec<(&'a str, &'a str)> {
     let pairs = paths.lines().filter_map(|path| {
         let (upper, lower) = path
             .strip_prefix("/sys/class/net/")?
@@ -444,12 +469,14 @@ blackhole 10.1.0.0/16
     #[test]
     fn what_is_on_top_of_what_is_read_from_paths() {
         let paths = "/sys/class/net/bond0/lower_eth1\n/sys/class/net/eth0.10/lower_eth0\n/sys/class/net/vrf0/lower_eth2\n";
-        let vrfs = "4: vrf0: <NOARP,MASTER,UP> mtu 65575 qdisc noqueue state UP\n";
+        let vrfs = names("4: vrf0: <NOARP,MASTER,UP> mtu 65575 qdisc noqueue state UP\n");
         assert_eq!(
-            stacked(paths, vrfs),
+            stacked(paths, &vrfs),
             [("bond0", "eth1"), ("eth0.10", "eth0")]
         );
-        assert!(stacked("/sys/class/net/*/lower_*\n", "").is_empty());
+        let listed = "/sys/class/net/eth1/master bond0\n/sys/class/net/eth2/master vrf0\n";
+        assert_eq!(masters(listed, &vrfs), [("bond0", "eth1")]);
+        assert!(stacked("/sys/class/net/*/lower_*\n", &vrfs).is_empty());
     }
 
     #[test]
@@ -490,7 +517,8 @@ blackhole 10.1.0.0/16
         fn any_text_is_taken_apart(
             text in "((default|dev|nhid|group|id|via|table|lower_|/sys/class/net/|->|socket:\\[|[a-z0-9./:]{0,9})[ \\\\\n]|\\PC){0,40}"
         ) {
-            let _ = (routes(&text, true), next_hops(&text), stacked(&text, &text));
+            let _ = (routes(&text, true), next_hops(&text));
+            let _ = (stacked(&text, &names(&text)), masters(&text, &names(&text)));
             let _ = (all_routes(&text, true, &next_hops(&text)), own_networks(&text));
             let _ = (addresses(&text), clients("", &text, &text));
         }
