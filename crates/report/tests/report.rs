@@ -792,6 +792,17 @@ fn frames_in_memory_lack_no_ebpf() {
 }
 
 #[test]
+fn the_sender_is_the_one_that_the_blocks_name() {
+    let mut loaded = Synthetic::default().loaded();
+    for attempt in &mut loaded.attempts {
+        attempt.record.tester = Some(Tester::AfXdp);
+    }
+    let report = Report::build(&loaded).expect("made-up records are sound");
+    assert_eq!(report.lab.tester, Tester::AfXdp);
+    assert!(codes(&report).contains(&"W213"));
+}
+
+#[test]
 fn a_plan_on_hosts_of_their_own_promises_neither_rounds_nor_time() {
     let mut run = Synthetic::default().loaded();
     run.resolved.lab.kind = LabKind::Ssh(System::Freebsd);
