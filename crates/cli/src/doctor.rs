@@ -16,6 +16,7 @@ use crate::disk::Disk;
 use crate::exit::{Code, DONE, GOAL_MISSED};
 use crate::output::{self, tell};
 use crate::progress::{FIRST_GUESS, Progress};
+use crate::restore::tell_put_back;
 use crate::session::{Session, Subject};
 
 /// Switches after which the rate is watched settling.
@@ -71,7 +72,8 @@ fn measure(
     let with_ruleset = has_switch(lab, environment);
     let resolved = control_experiment(lab, load, arguments.blocks, with_ruleset);
     let state_directory = fwdlab_lab::state_directory()?;
-    let (mut open_lab, _) = Lab::open(&resolved, &state_directory, interrupts)?;
+    let (mut open_lab, leftovers) = Lab::open(&resolved, &state_directory, interrupts)?;
+    tell_put_back(&leftovers);
     let plan = fwdlab_plan::build(&resolved)?;
     let choice = Choice {
         label: None,

@@ -14,6 +14,7 @@ use crate::exit::Code;
 use crate::experiment::{self, unless_a_file_is_wrong};
 use crate::output;
 use crate::progress::{FIRST_GUESS, learnt};
+use crate::restore::tell_put_back;
 
 /// More earlier runs say little more about how much a lab scatters now.
 const EARLIER_RUNS_MAX: usize = 20;
@@ -66,7 +67,9 @@ fn dut_programs(resolved: &Resolved) -> Vec<DutProgram> {
 fn ask_lab(resolved: &mut Resolved) -> anyhow::Result<Environment> {
     Lab::prepare_process(&resolved.lab)?;
     let state_directory = fwdlab_lab::state_directory()?;
-    let (mut lab, _) = Lab::open(resolved, &state_directory, fwdlab_sys::watch_interrupts()?)?;
+    let (mut lab, leftovers) =
+        Lab::open(resolved, &state_directory, fwdlab_sys::watch_interrupts()?)?;
+    tell_put_back(&leftovers);
     for (variant, reason) in resolved
         .variants
         .iter_mut()
