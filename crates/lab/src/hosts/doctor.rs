@@ -121,8 +121,21 @@ fn log_in(hosts: &Hosts, host: &str, findings: &mut Vec<Finding>) -> Option<Rc<C
     };
     match Connection::open(destination) {
         Err(error) => {
-            let remedy = format!("make `ssh -o BatchMode=yes {host} true` work");
-            findings.push(Finding::fatal(check, error.to_string(), remedy));
+            let (seen, remedy) = match error {
+                LabError::Ssh {
+                    what,
+                    stderr,
+                    trial,
+                    ..
+                } => (
+                    format!("{what}: {stderr}"),
+                    format!(
+                        "make `{trial}` work; fwdlab answers no questions of ssh and takes no unknown host keys"
+                    ),
+                ),
+                error => (error.to_string(), SEE_SSH.to_owned()),
+            };
+            findings.push(Finding::fatal(check, seen, remedy));
             None
         }
         Ok(connection) => {
