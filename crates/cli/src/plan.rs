@@ -13,7 +13,7 @@ use crate::disk::Disk;
 use crate::exit::Code;
 use crate::experiment::{self, unless_a_file_is_wrong};
 use crate::output;
-use crate::progress::{FIRST_GUESS, learnt};
+use crate::progress::{FIRST_GUESS, first_guess, learnt};
 use crate::restore::tell_put_back;
 
 /// More earlier runs say little more about how much a lab scatters now.
@@ -152,8 +152,7 @@ pub(crate) fn overheads_here(
 /// What blocks take besides their slices, by the newest run that has one, or else as on a small virtual machine; none
 /// where only a run can tell, over ssh, with or without a boot.
 fn overheads(earlier: &[Loaded], resolved: &Resolved) -> Option<Overheads> {
-    let guessed = (!resolved.lab.kind.is_remote()).then_some(FIRST_GUESS);
-    measured_overheads(earlier, resolved).or(guessed)
+    measured_overheads(earlier, resolved).or(first_guess(resolved.lab.kind))
 }
 
 /// What blocks took besides their slices in the newest run that has one; none where no run has. A boot takes longer

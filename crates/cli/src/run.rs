@@ -7,7 +7,7 @@ use fwdlab_archive::{Choice, Results};
 use fwdlab_lab::{Asks, Lab, LabError, MachineClaim, Message, TesterChoice};
 use fwdlab_model::{InvalidReason, LabKind, Notify, Resolved, Tester};
 use fwdlab_plan::{ATTEMPTS_MAX, PlanRun};
-use fwdlab_report::format::duration;
+use fwdlab_report::format::counted;
 use fwdlab_sys::Interrupts;
 
 use crate::args::{MeasurementArguments, RunArguments};
@@ -17,7 +17,7 @@ use crate::experiment::{self, placed};
 use crate::gate;
 use crate::output::tell;
 use crate::plan::overheads_here;
-use crate::progress::{FIRST_GUESS, Progress};
+use crate::progress::{Progress, first_guess};
 use crate::report;
 use crate::restore::tell_put_back;
 use crate::session::{Session, Subject, reason_to_end_early, tell_preparation};
@@ -107,7 +107,8 @@ fn measure(
         environment: lab.environment(),
     };
     // A guess is no reason to refuse a run.
-    let guess = overheads_here(&how.results, &resolved).ok().flatten();
+    let guess =
+        overheads_here(&how.results, &resolved).unwrap_or_else(|_| first_guess(resolved.lab.kind));
     let mut session = Session::begin(&how.results, &choice, subject, &lab, claim)?;
     if !how.quiet {
         tell(&resolved.question);
@@ -119,9 +120,9 @@ fn measure(
 
     let loaded = session.results.loaded();
     let mut plan_run = PlanRun::resume(loaded.plan.clone(), &loaded.records);
-    let mut progress = Progress::new(how.quiet, guess.unwrap_or(FIRST_GUESS), loaded, &plan_run);
+    let mut progress = Progress::new(how.quiet, guess, loaded, &plan_run);
     if !how.quiet {
-        introduce(&session.results, &plan_run, progress.left_s(&plan_run));
+        introduce(&session.results, &plan_run, &progress.left(&plan_run));
     }
     let measured = session.measure(&mut lab, &mut plan_run, &mut progress, interrupts);
     progress.finish();
@@ -270,7 +271,7 @@ fn tell_losses(choice: &TesterChoice) {
     }
 }
 
-fn introduce(results: &Results, plan_run: &PlanRun, left_s: f64) {
+fn introduce(results: &Results, plan_run: &PlanRun, left: &str) {
     let loaded = results.loaded();
     let blocks = plan_run.plan().blocks.len();
     let open = plan_run.open_blocks().count();
@@ -283,19 +284,24 @@ fn introduce(results: &Results, plan_run: &PlanRun, left_s: f64) {
     } else {
         tell(&format!("measuring into {where_to}"));
     }
+    let variants = loaded.resolved.variants.iter();
+    let measured = variants.filter(|variant| variant.unavailable.is_none());
     tell(&format!(
-        "{} variants, {blocks} blocks of {} rounds, {} ms slices, seed {}; about {}",
-        loaded
-            .resolved
-            .variants
-            .iter()
-            .filter(|variant| variant.unavailable.is_none())
-            .count(),
-        loaded.resolved.design.rounds,
+        "{}, {} ms slices, seed {}; {left}",
+        size(measured.count(), blocks, loaded.resolved.design.rounds),
         loaded.resolved.design.slice_ms,
         loaded.plan.seed,
-        duration(left_s),
     ));
+}
+
+/// How much is measured.
+fn size(variants: usize, blocks: usize, rounds: u32) -> String {
+    format!(
+        "{}, {} of {}",
+        counted(variants as u64, "variant"),
+        counted(blocks as u64, "block"),
+        counted(rounds.into(), "round")
+    )
 }
 
 /// What works on a machine where every attempt fails for this reason.
@@ -334,4 +340,15 @@ fn conclude(plan_run: &PlanRun, is_whole: bool) -> Code {
         plan_run.repeats_max()
     ));
     GOAL_MISSED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_one_is_said_to_be_one() {
+        assert_eq!(size(2, 8, 10), "2 variants, 8 blocks of 10 rounds");
+        assert_eq!(size(2, 1, 1), "2 variants, 1 block of 1 round");
+    }
 }
