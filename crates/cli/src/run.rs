@@ -12,7 +12,7 @@ use fwdlab_sys::Interrupts;
 
 use crate::args::{MeasurementArguments, RunArguments};
 use crate::disk::Disk;
-use crate::exit::{Code, DONE, GOAL_MISSED, INTERRUPTED};
+use crate::exit::{Code, DONE, GOAL_MISSED, INTERRUPTED, in_words};
 use crate::experiment::{self, placed};
 use crate::gate;
 use crate::output::tell;
@@ -182,18 +182,28 @@ fn claim(
     resolved: &Resolved,
     how: &MeasurementArguments,
     interrupts: Interrupts,
-) -> Result<MachineClaim, LabError> {
+) -> anyhow::Result<MachineClaim> {
     if !how.wait {
-        return MachineClaim::acquire(&resolved.lab);
+        return MachineClaim::acquire(&resolved.lab).map_err(or_wait);
     }
-    MachineClaim::wait(&resolved.lab, interrupts, &mut |pid| {
+    let claim = MachineClaim::wait(&resolved.lab, interrupts, &mut |pid| {
         if !how.quiet {
             let process = pid.map_or_else(String::new, |pid| format!(" (process {pid})"));
             tell(&format!(
                 "waiting for another fwdlab{process} that is measuring on this machine; Ctrl-C stops waiting"
             ));
         }
-    })
+    })?;
+    Ok(claim)
+}
+
+/// With the option that helps where another run has the machine.
+fn or_wait(error: LabError) -> anyhow::Error {
+    if !matches!(error, LabError::MachineTaken { .. }) {
+        return error.into();
+    }
+    let text = format!("{error}, or wait for it with --wait");
+    anyhow::Error::from(error).context(text)
 }
 
 /// Says what this lab cannot do, or not in the best way.
@@ -231,7 +241,7 @@ fn tell_others(
             "incomplete",
             "measured, but not as planned or not as hoped".to_owned(),
         ),
-        Err(error) => ("failed", format!("failed: {error:#}")),
+        Err(error) => ("failed", format!("failed: {}", in_words(error))),
     };
     let mut text = format!("fwdlab run: {question}\n{how}\n");
     let directory = published.map(|published| {
@@ -350,5 +360,18 @@ mod tests {
     fn what_is_one_is_said_to_be_one() {
         assert_eq!(size(2, 8, 10), "2 variants, 8 blocks of 10 rounds");
         assert_eq!(size(2, 1, 1), "2 variants, 1 block of 1 round");
+    }
+
+    #[test]
+    fn who_may_wait_is_said_to() {
+        let error = or_wait(LabError::MachineTaken { pid: Some(7) });
+        assert!(
+            error
+                .to_string()
+                .ends_with("run again when it has ended, or wait for it with --wait")
+        );
+        assert!(error.downcast_ref::<LabError>().is_some());
+        let other = or_wait(LabError::Interrupted).to_string();
+        assert!(!other.contains("--wait"), "{other}");
     }
 }

@@ -377,7 +377,7 @@ pub enum LabError {
     /// Another run loads this machine.
     #[error(
         "another fwdlab{} is already measuring on this machine, and two loads would spoil each other; run again when \
-         it has ended, or wait for it with --wait",
+         it has ended",
         pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
     )]
     MachineTaken {
