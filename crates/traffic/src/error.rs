@@ -122,7 +122,7 @@ pub enum TrafficError {
     },
     /// The interface by which the machine is reached.
     #[error(
-        "{interface}: {}, and a load there could cut this machine off; name another interface{}",
+        "{interface}: {}, and a load there could cut its machine off; name another interface{}",
         needed.told_of("it"),
         if needed.is_by_ssh() { ", or log in through another one" } else { "" }
     )]
