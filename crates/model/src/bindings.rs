@@ -29,11 +29,14 @@ pub(crate) fn bindings(
     for (what, factor) in factors.chain(settings) {
         let name = factor.name.get_ref();
         let Some(mechanism) = lab.mechanisms.get(name) else {
+            // A file without even that is no lab file, or was cut off: the one error says it.
+            let Some(kind) = lab.kind else {
+                continue;
+            };
             let bound = || lab.mechanisms.keys().map(String::as_str);
             let message = format!(
-                "{what} {name:?} is not bound in {}, a lab of kind {}",
+                "{what} {name:?} is not bound in {}, a lab of kind {kind}",
                 lab.source.path.display(),
-                lab.lab.kind
             );
             let suggestion = reading.nearest(name, bound());
             let diagnostic = reading.error(factor.name.span(), message);
