@@ -329,8 +329,8 @@ fn summary(leftovers: &[Leftover]) -> Option<String> {
     let latest = leftovers.iter().find(|leftover| leftover.what != COPY);
     let (what, _) = latest.or(leftovers.first())?.in_words();
     Some(match leftovers.len() {
-        1 => format!("a killed run left a change: {what}"),
-        number => format!("killed runs left {number} changes, the latest: {what}"),
+        1 => format!("a run has left a change: {what}"),
+        number => format!("runs have left {number} changes, the latest: {what}"),
     })
 }
 
@@ -586,7 +586,7 @@ mod tests {
             .unwrap()
             .replace(&boot().unwrap(), "another");
         fs::write(&path, of_another_boot).unwrap();
-        let of_two = "killed runs left 2 changes, the latest: a route";
+        let of_two = "runs have left 2 changes, the latest: a route";
         assert_eq!(found().as_deref(), Some(of_two));
     }
 
