@@ -7,7 +7,7 @@ use fwdlab_lab::doctor::{Finding, State, control_experiment, lab_noise, settle_m
 use fwdlab_lab::{BlockOutcome, Lab, MachineClaim, SETTLING_STEP};
 use fwdlab_model::{Environment, LabKind, LabNoise, Load};
 use fwdlab_plan::PlanRun;
-use fwdlab_report::format::duration;
+use fwdlab_report::format::counted;
 use fwdlab_sys::Interrupts;
 use serde_json::json;
 
@@ -15,7 +15,8 @@ use crate::args::DoctorArguments;
 use crate::disk::Disk;
 use crate::exit::{Code, DONE, GOAL_MISSED};
 use crate::output::{self, tell};
-use crate::progress::{FIRST_GUESS, Progress};
+use crate::progress::{Progress, first_guess};
+use crate::restore::tell_put_back;
 use crate::session::{Session, Subject};
 
 /// Switches after which the rate is watched settling.
@@ -71,7 +72,8 @@ fn measure(
     let with_ruleset = has_switch(lab, environment);
     let resolved = control_experiment(lab, load, arguments.blocks, with_ruleset);
     let state_directory = fwdlab_lab::state_directory()?;
-    let (mut open_lab, _) = Lab::open(&resolved, &state_directory, interrupts)?;
+    let (mut open_lab, leftovers) = Lab::open(&resolved, &state_directory, interrupts)?;
+    tell_put_back(&leftovers);
     let plan = fwdlab_plan::build(&resolved)?;
     let choice = Choice {
         label: None,
@@ -89,9 +91,10 @@ fn measure(
     let mut session = Session::begin(&arguments.results, &choice, subject, &open_lab, claim)?;
     session.settle(&mut open_lab, false)?;
     let mut plan_run = PlanRun::resume(plan, &[]);
-    let mut progress = Progress::new(false, FIRST_GUESS, session.results.loaded(), &plan_run);
-    let left = duration(progress.left_s(&plan_run));
-    tell(&format!("measuring the lab against itself (about {left})"));
+    let guess = first_guess(lab.kind);
+    let mut progress = Progress::new(false, guess, session.results.loaded(), &plan_run);
+    let left = progress.left(&plan_run);
+    tell(&format!("measuring the lab against itself ({left})"));
     let measured = session.measure(&mut open_lab, &mut plan_run, &mut progress, interrupts);
     progress.finish();
     let directory = session.results.dir().to_owned();
@@ -199,13 +202,13 @@ fn noise_written(noise: &LabNoise, is_switched: bool) -> String {
         _ => String::new(),
     };
     format!(
-        "Noise of lab {}, {} blocks of {} rounds, {} ms slices:\n\
+        "Noise of lab {}, {} of {}, {} ms slices:\n\
          \x20 A/A effects of single blocks spread by {spread} (standard deviation)\n\
          \x20 disturbed and left out: {} of the slices\n\
          \x20 set-up {:.2} s; switch {:.0} ms, longest {:.0} ms{settle}\n{generator}",
         noise.lab,
-        noise.block_effects.len(),
-        noise.rounds,
+        counted(noise.block_effects.len() as u64, "block"),
+        counted(noise.rounds.into(), "round"),
         noise.slice_ms,
         percent(noise.disturbed_ratio),
         noise.set_up_s,

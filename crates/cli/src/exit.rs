@@ -41,20 +41,24 @@ impl From<Code> for ExitCode {
     }
 }
 
+/// An error with its causes, each said once: most errors name theirs themselves.
+pub(crate) fn in_words(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text += &format!(": {cause}");
+        }
+    }
+    text
+}
+
 /// Prints an error and tells its exit code.
 pub(crate) fn explain(error: &anyhow::Error) -> Code {
     if let Some(diagnostics) = error.downcast_ref::<Diagnostics>() {
         output::tell(&diagnostics.render(output::stderr_takes_colour()));
         return USER_ERROR;
     }
-    let mut text = format!("error: {error}");
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        // Most errors name their causes themselves.
-        if !text.contains(&cause) {
-            text += &format!(": {cause}");
-        }
-    }
-    output::tell(&text);
+    output::tell(&format!("error: {}", in_words(error)));
     for cause in error.chain() {
         if let Some(error) = cause.downcast_ref::<LabError>() {
             return match error {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use fwdlab_model::{Tester, Traffic, WIRE_OVERHEAD_BYTES};
 use fwdlab_report::format::rate;
-use fwdlab_traffic::{InterfaceGenerator, InterfaceLoad, Pace, SentFrames};
+use fwdlab_traffic::{InterfaceGenerator, InterfaceLoad, Pace, SentFrames, TrafficError};
 use serde_json::json;
 
 use crate::args::GenArguments;
@@ -31,7 +31,8 @@ pub(crate) fn generate(arguments: &GenArguments) -> anyhow::Result<Code> {
     };
     let interrupts = fwdlab_sys::watch_interrupts()?;
     let running = match arguments.sender {
-        Some(sender) => InterfaceGenerator::start_with(&arguments.interface, &load, sender)?,
+        Some(sender) => InterfaceGenerator::start_with(&arguments.interface, &load, sender)
+            .map_err(or_through_a_socket)?,
         None => InterfaceGenerator::start(&arguments.interface, &load)?,
     };
     if !arguments.end.quiet {
@@ -57,7 +58,7 @@ pub(crate) fn generate(arguments: &GenArguments) -> anyhow::Result<Code> {
     })?;
     let summary = Summary {
         duration: start.elapsed(),
-        sent: running.stop()?,
+        sent: running.stop().map_err(or_through_a_socket)?,
         offered_before: sent_before.offered,
         sender,
         rates,
@@ -72,6 +73,22 @@ pub(crate) fn generate(arguments: &GenArguments) -> anyhow::Result<Code> {
         End::Stopped if arguments.time.is_some() => INTERRUPTED,
         _ => code,
     })
+}
+
+/// With the option that helps where an interface transmits no XDP frames.
+fn or_through_a_socket(error: TrafficError) -> anyhow::Error {
+    let of_xdp = matches!(
+        error.on_any_cpu(),
+        TrafficError::NotTransmitted {
+            sender: Tester::Ebpf,
+            ..
+        }
+    );
+    if !of_xdp {
+        return error.into();
+    }
+    let text = format!("{error}; or send through a socket: --sender tx-ring");
+    anyhow::Error::from(error).context(text)
 }
 
 /// The CPUs that are asked for, or the last: device interrupts are often at the first.

@@ -10,7 +10,7 @@ use fwdlab_report::{BlockUnderWay, LiveView, Moment, RunState};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::progress::{FIRST_GUESS, learnt};
+use crate::progress::{FIRST_GUESS, first_guess, learnt};
 
 /// A results directory as it was when it was read.
 pub(crate) struct Seen {
@@ -101,7 +101,8 @@ impl Seen {
         let since = since.and_then(|written| SystemTime::now().duration_since(written).ok());
         let in_block_s = since.map_or(0.0, |since| since.as_secs_f64());
         moment.elapsed_s = self.elapsed_s();
-        moment.left_s = Some(overheads.left_s(&self.plan_run, resolved, in_block_s));
+        let is_known = !self.loaded.attempts.is_empty() || first_guess(resolved.lab.kind).is_some();
+        moment.left_s = is_known.then(|| overheads.left_s(&self.plan_run, resolved, in_block_s));
         moment.block = self.plan_run.poll_block().map(|request| {
             let block_s = overheads.block_s(&request.block, resolved);
             BlockUnderWay {

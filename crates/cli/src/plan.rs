@@ -13,7 +13,8 @@ use crate::disk::Disk;
 use crate::exit::Code;
 use crate::experiment::{self, unless_a_file_is_wrong};
 use crate::output;
-use crate::progress::{FIRST_GUESS, learnt};
+use crate::progress::{FIRST_GUESS, first_guess, learnt};
+use crate::restore::tell_put_back;
 
 /// More earlier runs say little more about how much a lab scatters now.
 const EARLIER_RUNS_MAX: usize = 20;
@@ -66,7 +67,9 @@ fn dut_programs(resolved: &Resolved) -> Vec<DutProgram> {
 fn ask_lab(resolved: &mut Resolved) -> anyhow::Result<Environment> {
     Lab::prepare_process(&resolved.lab)?;
     let state_directory = fwdlab_lab::state_directory()?;
-    let (mut lab, _) = Lab::open(resolved, &state_directory, fwdlab_sys::watch_interrupts()?)?;
+    let (mut lab, leftovers) =
+        Lab::open(resolved, &state_directory, fwdlab_sys::watch_interrupts()?)?;
+    tell_put_back(&leftovers);
     for (variant, reason) in resolved
         .variants
         .iter_mut()
@@ -149,7 +152,7 @@ pub(crate) fn overheads_here(
 /// What blocks take besides their slices, by the newest run that has one, or else as on a small virtual machine; none
 /// where only a run can tell, over ssh, with or without a boot.
 fn overheads(earlier: &[Loaded], resolved: &Resolved) -> Option<Overheads> {
-    let guessed = (!resolved.lab.kind.is_remote()).then(|| first_guess(resolved));
+    let guessed = first_guess(resolved.lab.kind).map(|guess| with_starts(guess, resolved));
     measured_overheads(earlier, resolved).or(guessed)
 }
 
@@ -165,13 +168,12 @@ fn measured_overheads(earlier: &[Loaded], resolved: &Resolved) -> Option<Overhea
     };
     let newest = earlier.iter().find(is_profiled);
     let newest = newest.or_else(|| earlier.iter().find(is_alike))?;
-    Some(learnt(first_guess(resolved), newest))
+    Some(learnt(with_starts(FIRST_GUESS, resolved), newest))
 }
 
-/// What blocks take besides their slices where no run has said it: a forwarder in user space starts in a second or two.
-fn first_guess(resolved: &Resolved) -> Overheads {
+/// A guess of what blocks take, with what switches take where they start a forwarder in user space.
+fn with_starts(mut guess: Overheads, resolved: &Resolved) -> Overheads {
     const FORWARDER_START_S: f64 = 2.0;
-    let mut guess = FIRST_GUESS;
     if resolved.has_forwarder() {
         guess.switch_s = FORWARDER_START_S;
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use fwdlab_archive::Loaded;
 use fwdlab_lab::{BlockOutcome, LabEvent};
-use fwdlab_model::{BlockRecord, Resolved, TrialRecord};
+use fwdlab_model::{BlockRecord, LabKind, Resolved, TrialRecord};
 use fwdlab_plan::{BlockRequest, Overheads, PlanRun};
 use fwdlab_report::format::duration;
 use fwdlab_report::{BlockUnderWay, LiveView, Moment, Reader, RunState, block_outcome};
@@ -19,6 +19,11 @@ pub(crate) const FIRST_GUESS: Overheads = Overheads {
     switch_s: 0.015,
     stratum_s: 0.4,
 };
+
+/// The same of a lab of this kind; none of hosts, where only a run can tell.
+pub(crate) fn first_guess(kind: LabKind) -> Option<Overheads> {
+    (!kind.is_remote()).then_some(FIRST_GUESS)
+}
 
 /// What blocks take besides their slices, as the run's own have taken so far.
 pub(crate) fn learnt(guess: Overheads, loaded: &Loaded) -> Overheads {
@@ -55,6 +60,8 @@ pub(crate) struct Progress {
     /// What was thought before any block was measured.
     guess: Overheads,
     overheads: Overheads,
+    /// Whether they rest on anything that was measured in such a lab.
+    is_known: bool,
     started: Instant,
     block_started: Instant,
     drawn: Option<Instant>,
@@ -65,8 +72,15 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// `guess` is what blocks take as far as earlier runs tell, or [`FIRST_GUESS`].
-    pub(crate) fn new(quiet: bool, guess: Overheads, loaded: &Loaded, run: &PlanRun) -> Self {
+    /// `guess` is what blocks take as far as earlier runs tell, or [`first_guess`].
+    pub(crate) fn new(
+        quiet: bool,
+        guess: Option<Overheads>,
+        loaded: &Loaded,
+        run: &PlanRun,
+    ) -> Self {
+        let is_known = guess.is_some() || !loaded.attempts.is_empty();
+        let guess = guess.unwrap_or(FIRST_GUESS);
         let screen = if quiet { None } else { Screen::on_stderr() };
         let now = Instant::now();
         let mut progress = Self {
@@ -77,6 +91,7 @@ impl Progress {
             blocks: run.plan().blocks.len(),
             guess,
             overheads: learnt(guess, loaded),
+            is_known,
             started: now,
             block_started: now,
             drawn: None,
@@ -87,9 +102,14 @@ impl Progress {
         progress
     }
 
-    /// How long the open blocks will take, in seconds.
-    pub(crate) fn left_s(&self, run: &PlanRun) -> f64 {
-        self.overheads.left_s(run, &self.resolved, 0.0)
+    /// How long the open blocks will take, in words.
+    pub(crate) fn left(&self, run: &PlanRun) -> String {
+        if self.is_known {
+            let left_s = self.overheads.left_s(run, &self.resolved, 0.0);
+            format!("about {}", duration(left_s))
+        } else {
+            "time not known".to_owned()
+        }
     }
 
     pub(crate) fn block_starts(&mut self, request: &BlockRequest, run: &PlanRun) {
@@ -124,12 +144,13 @@ impl Progress {
 
     pub(crate) fn block_ends(&mut self, outcome: &BlockOutcome, run: &PlanRun, loaded: &Loaded) {
         self.overheads = learnt(self.guess, loaded);
+        self.is_known = true;
         if self.lines {
             output::tell(&format!(
-                "{}, {:.1} s, about {} left",
+                "{}, {:.1} s, {} left",
                 block_line(&outcome.block, self.blocks, &outcome.trials),
                 self.block_started.elapsed().as_secs_f64(),
-                duration(self.left_s(run)),
+                self.left(run),
             ));
         }
         self.look(loaded);
@@ -174,7 +195,8 @@ impl Progress {
             state: RunState::Running,
             block,
             elapsed_s: Some(self.started.elapsed().as_secs_f64()),
-            left_s: Some((block_s - in_block_s).max(0.0) + self.behind_block_s),
+            left_s: (self.is_known)
+                .then_some((block_s - in_block_s).max(0.0) + self.behind_block_s),
         };
         screen.draw(&view.lines(&moment, &screen.frame(Reader::Run)));
         self.drawn = Some(Instant::now());

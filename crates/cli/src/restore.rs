@@ -56,7 +56,7 @@ fn lab_of_hosts(path: &Path) -> anyhow::Result<(Hosts, System)> {
     Ok((hosts, system))
 }
 
-/// Tells before a run what it has put back: many changes of runs that are gone in one line.
+/// Tells what was put back before a lab was opened: many changes of runs that are gone in one line.
 pub(crate) fn tell_put_back(leftovers: &[Leftover]) {
     let is_put_back = |leftover: &&Leftover| leftover.state == LeftoverState::PutBack;
     let (put_back, others): (Vec<_>, Vec<_>) = leftovers.iter().partition(is_put_back);

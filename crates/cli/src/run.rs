@@ -7,17 +7,17 @@ use fwdlab_archive::{Choice, Results};
 use fwdlab_lab::{Asks, Lab, LabError, MachineClaim, Message, TesterChoice};
 use fwdlab_model::{InvalidReason, LabKind, Notify, Resolved, Tester};
 use fwdlab_plan::{ATTEMPTS_MAX, PlanRun};
-use fwdlab_report::format::duration;
+use fwdlab_report::format::counted;
 use fwdlab_sys::Interrupts;
 
 use crate::args::{MeasurementArguments, RunArguments};
 use crate::disk::Disk;
-use crate::exit::{Code, DONE, GOAL_MISSED, INTERRUPTED};
+use crate::exit::{Code, DONE, GOAL_MISSED, INTERRUPTED, in_words};
 use crate::experiment::{self, placed};
 use crate::gate;
 use crate::output::tell;
 use crate::plan::overheads_here;
-use crate::progress::{FIRST_GUESS, Progress};
+use crate::progress::{Progress, first_guess};
 use crate::report;
 use crate::restore::tell_put_back;
 use crate::session::{Session, Subject, reason_to_end_early, tell_preparation};
@@ -107,7 +107,8 @@ fn measure(
         environment: lab.environment(),
     };
     // A guess is no reason to refuse a run.
-    let guess = overheads_here(&how.results, &resolved).ok().flatten();
+    let guess =
+        overheads_here(&how.results, &resolved).unwrap_or_else(|_| first_guess(resolved.lab.kind));
     let mut session = Session::begin(&how.results, &choice, subject, &lab, claim)?;
     if !how.quiet {
         tell(&resolved.question);
@@ -119,9 +120,9 @@ fn measure(
 
     let loaded = session.results.loaded();
     let mut plan_run = PlanRun::resume(loaded.plan.clone(), &loaded.records);
-    let mut progress = Progress::new(how.quiet, guess.unwrap_or(FIRST_GUESS), loaded, &plan_run);
+    let mut progress = Progress::new(how.quiet, guess, loaded, &plan_run);
     if !how.quiet {
-        introduce(&session.results, &plan_run, progress.left_s(&plan_run));
+        introduce(&session.results, &plan_run, &progress.left(&plan_run));
     }
     let measured = session.measure(&mut lab, &mut plan_run, &mut progress, interrupts);
     progress.finish();
@@ -181,18 +182,28 @@ fn claim(
     resolved: &Resolved,
     how: &MeasurementArguments,
     interrupts: Interrupts,
-) -> Result<MachineClaim, LabError> {
+) -> anyhow::Result<MachineClaim> {
     if !how.wait {
-        return MachineClaim::acquire(&resolved.lab);
+        return MachineClaim::acquire(&resolved.lab).map_err(or_wait);
     }
-    MachineClaim::wait(&resolved.lab, interrupts, &mut |pid| {
+    let claim = MachineClaim::wait(&resolved.lab, interrupts, &mut |pid| {
         if !how.quiet {
             let process = pid.map_or_else(String::new, |pid| format!(" (process {pid})"));
             tell(&format!(
                 "waiting for another fwdlab{process} that is measuring on this machine; Ctrl-C stops waiting"
             ));
         }
-    })
+    })?;
+    Ok(claim)
+}
+
+/// With the option that helps where another run has the machine.
+fn or_wait(error: LabError) -> anyhow::Error {
+    if !matches!(error, LabError::MachineTaken { .. }) {
+        return error.into();
+    }
+    let text = format!("{error}, or wait for it with --wait");
+    anyhow::Error::from(error).context(text)
 }
 
 /// Says what this lab cannot do, or not in the best way.
@@ -230,7 +241,7 @@ fn tell_others(
             "incomplete",
             "measured, but not as planned or not as hoped".to_owned(),
         ),
-        Err(error) => ("failed", format!("failed: {error:#}")),
+        Err(error) => ("failed", format!("failed: {}", in_words(error))),
     };
     let mut text = format!("fwdlab run: {question}\n{how}\n");
     let directory = published.map(|published| {
@@ -270,7 +281,7 @@ fn tell_losses(choice: &TesterChoice) {
     }
 }
 
-fn introduce(results: &Results, plan_run: &PlanRun, left_s: f64) {
+fn introduce(results: &Results, plan_run: &PlanRun, left: &str) {
     let loaded = results.loaded();
     let blocks = plan_run.plan().blocks.len();
     let open = plan_run.open_blocks().count();
@@ -283,19 +294,24 @@ fn introduce(results: &Results, plan_run: &PlanRun, left_s: f64) {
     } else {
         tell(&format!("measuring into {where_to}"));
     }
+    let variants = loaded.resolved.variants.iter();
+    let measured = variants.filter(|variant| variant.unavailable.is_none());
     tell(&format!(
-        "{} variants, {blocks} blocks of {} rounds, {} ms slices, seed {}; about {}",
-        loaded
-            .resolved
-            .variants
-            .iter()
-            .filter(|variant| variant.unavailable.is_none())
-            .count(),
-        loaded.resolved.design.rounds,
+        "{}, {} ms slices, seed {}; {left}",
+        size(measured.count(), blocks, loaded.resolved.design.rounds),
         loaded.resolved.design.slice_ms,
         loaded.plan.seed,
-        duration(left_s),
     ));
+}
+
+/// How much is measured.
+fn size(variants: usize, blocks: usize, rounds: u32) -> String {
+    format!(
+        "{}, {} of {}",
+        counted(variants as u64, "variant"),
+        counted(blocks as u64, "block"),
+        counted(rounds.into(), "round")
+    )
 }
 
 /// What works on a machine where every attempt fails for this reason.
@@ -334,4 +350,28 @@ fn conclude(plan_run: &PlanRun, is_whole: bool) -> Code {
         plan_run.repeats_max()
     ));
     GOAL_MISSED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_one_is_said_to_be_one() {
+        assert_eq!(size(2, 8, 10), "2 variants, 8 blocks of 10 rounds");
+        assert_eq!(size(2, 1, 1), "2 variants, 1 block of 1 round");
+    }
+
+    #[test]
+    fn who_may_wait_is_said_to() {
+        let error = or_wait(LabError::MachineTaken { pid: Some(7) });
+        assert!(
+            error
+                .to_string()
+                .ends_with("run again when it has ended, or wait for it with --wait")
+        );
+        assert!(error.downcast_ref::<LabError>().is_some());
+        let other = or_wait(LabError::Interrupted).to_string();
+        assert!(!other.contains("--wait"), "{other}");
+    }
 }

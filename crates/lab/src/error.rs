@@ -270,7 +270,7 @@ pub enum LabError {
     /// A host that does not let us in.
     #[error(
         "host {host}: {what}: ssh failed: {stderr}; fwdlab answers no questions of ssh and takes no unknown host keys: make \
-         `ssh -o BatchMode=yes {host} true` work"
+         `{trial}` work"
     )]
     Ssh {
         /// The host, as ssh knows it.
@@ -279,6 +279,8 @@ pub enum LabError {
         what: String,
         /// What ssh said.
         stderr: String,
+        /// The command to try, which does nothing there.
+        trial: String,
     },
     /// A command on a host failed.
     #[error("host {host}: `{command}` failed ({status}): {stderr}")]
@@ -375,7 +377,7 @@ pub enum LabError {
     /// Another run loads this machine.
     #[error(
         "another fwdlab{} is already measuring on this machine, and two loads would spoil each other; run again when \
-         it has ended, or wait for it with --wait",
+         it has ended",
         pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
     )]
     MachineTaken {

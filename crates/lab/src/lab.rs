@@ -6,11 +6,11 @@ use std::rc::Rc;
 use fwdlab_model::{Environment, Hosts, LabKind, Load, LoadRecord, Resolved};
 use fwdlab_sys::Interrupts;
 
-use crate::doctor::{Finding, examine_netns, examine_router};
+use crate::doctor::{Finding, State, examine_netns, examine_router};
 use crate::hosts::{Connection, HostsLab, examine_hosts, refuse_unoffered};
-use crate::journal::Destination;
+use crate::journal::{Destination, state_directory};
 use crate::netns::NetnsLab;
-use crate::restore::{Whose, refuse_living, restore_all, restore_own_copies};
+use crate::restore::{Whose, left_finding, refuse_living, restore_all, restore_own_copies};
 use crate::router::RouterLab;
 use crate::{Asks, BlockOutcome, BlockRun, Choices, LabError, LabEvent, Leftover};
 
@@ -156,7 +156,7 @@ impl Lab {
 /// Shape: `load` is that of the lab file; `prepared` is what [`Lab::prepare_process`] said.
 ///
 /// # Errors
-/// `NoHosts`, `Cpu` where the lab file names a CPU that is not there, or `Interrupted`.
+/// `NoHosts`, `Cpu` where the lab file names a CPU that is not there, `Interrupted`, or where an undo journal cannot be read.
 pub fn examine(
     lab: &fwdlab_model::Lab,
     load: Load,
@@ -164,11 +164,16 @@ pub fn examine(
     prepared: &Result<(), LabError>,
     interrupts: Interrupts,
 ) -> Result<Vec<Finding>, LabError> {
-    match lab.kind {
-        LabKind::Netns => examine_netns(lab, load, environment, prepared),
-        LabKind::Router => examine_router(lab, load, environment, interrupts),
-        LabKind::Ssh(system) => examine_hosts(system, lab, load),
-    }
+    let mut findings = match lab.kind {
+        LabKind::Netns => examine_netns(lab, load, environment, prepared)?,
+        // It changes nothing that could be left.
+        LabKind::Router => return examine_router(lab, load, environment, interrupts),
+        LabKind::Ssh(system) => examine_hosts(system, lab, load)?,
+    };
+    let mut states = findings.iter().map(|finding| finding.state);
+    let is_reached = states.all(|state| state != State::Fatal);
+    findings.extend(left_finding(&state_directory()?, lab, is_reached)?);
+    Ok(findings)
 }
 
 /// The hosts of a lab, as they are reached from any folder: the journal is read from wherever somebody restores. A lab of

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use fwdlab_model::{Hosts, System};
+use fwdlab_model::{Hosts, Lab, LabKind, System};
 
 use crate::LabError;
+use crate::doctor::Finding;
 use crate::hosts::{Connection, copies};
 use crate::journal::{
-    CarryOut, Change, Destination, FoundCopy, HOST_JOURNAL, Turn, Undo, boot, boot_journal,
+    COPY, CarryOut, Change, Destination, FoundCopy, HOST_JOURNAL, Turn, Undo, boot, boot_journal,
     controller, failed, host_journal, left_changes, living_process,
 };
 use crate::netns::ThisMachine;
@@ -166,7 +167,14 @@ impl Whose<'_> {
 /// # Errors
 /// When a journal cannot be read.
 pub fn leftovers(directory: &Path) -> Result<Vec<Leftover>, LabError> {
-    let mut leftovers = journalled(directory, Whose::Everybody)?;
+    leftovers_of(directory, Whose::Everybody)
+}
+
+fn leftovers_of(directory: &Path, whose: Whose<'_>) -> Result<Vec<Leftover>, LabError> {
+    let mut leftovers = journalled(directory, whose)?;
+    if !whose.holds_this_machine() {
+        return Ok(leftovers);
+    }
     for name in fwdlab_sys::leftover_namespaces()? {
         if !leftovers.iter().any(|leftover| removes(leftover, &name)) {
             leftovers.push(unjournalled(name, LeftoverState::Left));
@@ -285,6 +293,47 @@ pub fn leftovers_on_host(
     Ok(leftovers)
 }
 
+/// What the doctor says of changes that killed runs have left where a lab measures; none where there are none. A DUT that is
+/// not reached is known by the journals of this machine alone.
+///
+/// # Errors
+/// Those of the connection to a DUT that is reached, and where a journal cannot be read.
+pub(crate) fn left_finding(
+    directory: &Path,
+    lab: &Lab,
+    is_reached: bool,
+) -> Result<Option<Finding>, LabError> {
+    const CHECK: &str = "undo journal";
+    let (check, leftovers, remedy) = match (lab.kind, &lab.hosts) {
+        (LabKind::Ssh(system), Some(hosts)) => {
+            let host = &hosts.dut.host;
+            let leftovers = if is_reached {
+                leftovers_on_host(directory, hosts, system)?
+            } else {
+                leftovers_of(directory, Whose::Host(host))?
+            };
+            let remedy = "see that no run of another controller is at work there; then `fwdlab restore LAB` puts it back";
+            (format!("{host}: {CHECK}"), leftovers, remedy)
+        }
+        _ => (
+            CHECK.to_owned(),
+            leftovers_of(directory, Whose::ThisMachine)?,
+            "`fwdlab restore` puts it back, and so does the next run",
+        ),
+    };
+    Ok(summary(&leftovers).map(|seen| Finding::warning(check, seen, remedy)))
+}
+
+/// How many changes were left, and the latest of them that is more than the copy of a journal.
+fn summary(leftovers: &[Leftover]) -> Option<String> {
+    let latest = leftovers.iter().find(|leftover| leftover.what != COPY);
+    let (what, _) = latest.or(leftovers.first())?.in_words();
+    Some(match leftovers.len() {
+        1 => format!("a run has left a change: {what}"),
+        number => format!("runs have left {number} changes, the latest: {what}"),
+    })
+}
+
 /// Puts back what runs have left on a lab's DUT: those of this machine by their journals, then those of any controller by
 /// the copies of their journals there. Whether a run of another controller still lives cannot be seen from here.
 ///
@@ -322,8 +371,10 @@ pub(crate) fn restore_own_copies(
     let (own, boot) = (controller(directory), boot()?);
     let mut leftovers = Vec::new();
     for copy in copies(connection, system)? {
-        let first = &copy.open[0];
         if copy.controller != own {
+            let changes = copy.open.iter();
+            let mut changes = changes.filter(|change| !change.is_of_copy());
+            let first = changes.next().unwrap_or(&copy.open[0]);
             return Err(connection.wrong(format!(
                 "a run of controller {} has changes open there, the first of {}: {}; it may be measuring now: wait until it \
                  has ended. If it was killed, `fwdlab restore` puts them back on that controller, and `fwdlab restore LAB` \
@@ -513,6 +564,30 @@ mod tests {
             journal.undo_all().unwrap();
             assert_eq!(refused("router"), None);
         }
+    }
+
+    #[test]
+    fn the_doctor_names_what_a_killed_run_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = || summary(&leftovers_of(folder.path(), Whose::Host("router")).unwrap());
+        assert_eq!(found(), None);
+        let name = host_journal("router");
+        let mut journal = Journal::open(folder.path(), &name, Rc::new(ThisMachine)).unwrap();
+        for what in [COPY, "a route"] {
+            let undo = Undo::RemoveNamespace {
+                name: "fwdlab-1-2-never-there".to_owned(),
+            };
+            journal.announce(what.to_owned(), undo).unwrap();
+        }
+        // A living run has left nothing.
+        assert_eq!(found(), None);
+        let path = folder.path().join(format!("{name}.jsonl"));
+        let of_another_boot = fs::read_to_string(&path)
+            .unwrap()
+            .replace(&boot().unwrap(), "another");
+        fs::write(&path, of_another_boot).unwrap();
+        let of_two = "runs have left 2 changes, the latest: a route";
+        assert_eq!(found().as_deref(), Some(of_two));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::binding::Binding;
 use crate::diagnostic::{list, suggest};
 use crate::document::Reading;
 use crate::experiment::ExperimentFile;
-use crate::files::{Read, beside};
+use crate::files::{Read, beside, shown};
 use crate::lab_file::LabFile;
 use crate::mechanism::{Binder, line_that_removes};
 
@@ -29,11 +29,14 @@ pub(crate) fn bindings(
     for (what, factor) in factors.chain(settings) {
         let name = factor.name.get_ref();
         let Some(mechanism) = lab.mechanisms.get(name) else {
+            // A file without even that is no lab file, or was cut off: the one error says it.
+            let Some(kind) = lab.kind else {
+                continue;
+            };
             let bound = || lab.mechanisms.keys().map(String::as_str);
             let message = format!(
-                "{what} {name:?} is not bound in {}, a lab of kind {}",
-                lab.source.path.display(),
-                lab.lab.kind
+                "{what} {name:?} is not bound in {}, a lab of kind {kind}",
+                shown(&lab.source.path),
             );
             let suggestion = reading.nearest(name, bound());
             let diagnostic = reading.error(factor.name.span(), message);
@@ -42,7 +45,7 @@ pub(crate) fn bindings(
             if let Some(own) = own_lab(file).filter(|own| *own != lab.source.path) {
                 diagnostic.with_help(format!(
                     "the experiment is made for {}; without --lab it is measured there",
-                    own.display()
+                    shown(&own)
                 ));
             }
             continue;
@@ -65,10 +68,7 @@ pub(crate) fn bindings(
             let message = format!("{other:?} and {name:?} set the same thing");
             reading
                 .error(factor.name.span(), message)
-                .with_help(format!(
-                    "see their bindings in {}",
-                    lab.source.path.display()
-                ));
+                .with_help(format!("see their bindings in {}", shown(&lab.source.path)));
         }
         set.push((name, sets));
         bindings.insert(name.clone(), binding);
@@ -98,7 +98,7 @@ fn refuse_removals(reading: &mut Reading<'_>, lab: &LabFile, bindings: &BTreeMap
                 let path = beside(&lab.source.path, file.get_ref());
                 let message = format!(
                     "{}:{line}: removes what the rulesets of other factors add",
-                    path.display()
+                    shown(&path)
                 );
                 reading
                     .diagnostics

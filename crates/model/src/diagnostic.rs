@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
+use crate::files::shown;
+
 /// So many of them are shown; who has more mends some first.
 const SHOWN_MAX: usize = 20;
 /// So many names a sentence lists.
@@ -100,7 +102,7 @@ impl Diagnostic {
             && !source.may_quote(span)
         {
             let (line, column) = source.line_and_column(span.start);
-            let origin = Origin::path(source.path.to_string_lossy()).line(line);
+            let origin = Origin::path(shown(&source.path)).line(line);
             group = group.element(origin.char_column(column));
             if let Some(label) = &self.label {
                 group = group.element(Level::HELP.message(label.as_str()));
@@ -108,7 +110,7 @@ impl Diagnostic {
         } else if let Some((source, span)) = &self.place {
             group = group.element(
                 Snippet::source(source.text.as_str())
-                    .path(source.path.to_string_lossy())
+                    .path(shown(&source.path))
                     .annotation(
                         AnnotationKind::Primary
                             .span(span.clone())

@@ -1,7 +1,7 @@
 //! How what stands in files is had.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use crate::diagnostic::{Diagnostics, Source, Span};
@@ -70,7 +70,7 @@ pub(crate) fn read_or_said<T>(
     match read {
         Ok(content) => Some(content),
         Err(error) => {
-            diagnostics.error(place, format!("cannot read {}: {error}", path.display()));
+            diagnostics.error(place, format!("cannot read {}: {error}", shown(path)));
             None
         }
     }
@@ -81,9 +81,45 @@ pub(crate) fn beside(file: &Path, named: &str) -> PathBuf {
     file.parent().unwrap_or(Path::new("")).join(named)
 }
 
+/// A path as messages show it: without the folders that it goes into and out of again.
+pub(crate) fn shown(path: &Path) -> String {
+    let mut shown = PathBuf::new();
+    for part in path.components() {
+        let before = shown.components().next_back();
+        let goes_back = part == Component::ParentDir;
+        if goes_back && matches!(before, Some(Component::Normal(_))) {
+            shown.pop();
+        } else {
+            shown.push(part);
+        }
+    }
+    shown.display().to_string()
+}
+
 /// The name under which the results of a file are kept.
 pub(crate) fn short_name(path: &Path, otherwise: &str) -> String {
     path.file_stem()
         .and_then(|stem| safe_name(&stem.to_string_lossy()))
         .unwrap_or_else(|| otherwise.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_shown_without_detours() {
+        for (path, expected) in [
+            ("experiments/../labs/netns.toml", "labs/netns.toml"),
+            (
+                "tests/data/../../../../labs/netns.toml",
+                "../../labs/netns.toml",
+            ),
+            ("../labs/netns.toml", "../labs/netns.toml"),
+            ("./a.toml", "./a.toml"),
+            ("/a/b/../c.toml", "/a/c.toml"),
+        ] {
+            assert_eq!(shown(Path::new(path)), expected);
+        }
+    }
 }

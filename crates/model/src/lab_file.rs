@@ -59,6 +59,8 @@ pub(crate) const OVERLOAD_RATIO: RangeInclusive<f64> = 1.01..=10.0;
 #[derive(Debug)]
 pub(crate) struct LabFile {
     pub(crate) source: Arc<Source>,
+    /// None only where that is already an error.
+    pub(crate) kind: Option<LabKind>,
     /// Without bindings, which take an experiment's factors. A lab of hosts has none where that is already an error.
     pub(crate) lab: Lab,
     /// How the load relates to what the DUT can forward, unless the experiment says.
@@ -134,6 +136,7 @@ impl LabFile {
         }
         Some(Self {
             source: Arc::clone(source),
+            kind,
             lab,
             load,
             mechanisms,

@@ -8,7 +8,7 @@ use crate::diagnostic::listed;
 use crate::digest::sha256;
 use crate::document::Reading;
 use crate::experiment::{ExperimentFile, ReferenceEntry};
-use crate::files::{Read, beside, open};
+use crate::files::{Read, beside, open, shown};
 use crate::resolved::{Reference, ReferenceData, Variant};
 use crate::traffic::TrafficEntry;
 
@@ -106,7 +106,7 @@ fn data(
             observations_pps,
         }),
         Err(Unreadable { line, what }) => {
-            let mut at = path.display().to_string();
+            let mut at = shown(&path);
             if let Some(line) = line {
                 at = format!("{at}:{line}");
             }

@@ -9,6 +9,7 @@ use toml::de::DeValue;
 use crate::addresses::AddressRange;
 use crate::diagnostic::{Span, list};
 use crate::document::{Reading, Table, Value};
+use crate::files::shown;
 use crate::hosts::Hosts;
 use crate::lab_file::{LabFile, no_turns};
 use crate::load::Load;
@@ -332,7 +333,7 @@ impl TrafficEntry {
         if cpus > traffic.flows() as usize {
             let message = format!(
                 "{} has more CPUs send from one port ({cpus}) than there are flows ({})",
-                lab.source.path.display(),
+                shown(&lab.source.path),
                 traffic.flows()
             );
             reading.error(span, message).with_help(
@@ -355,7 +356,7 @@ fn line_rate_pps(
     let Some(link_gbps) = lab.lab.link_gbps else {
         let message = format!(
             "{} does not say how fast its links are",
-            lab.source.path.display()
+            shown(&lab.source.path)
         );
         reading
             .error(span.clone(), message)

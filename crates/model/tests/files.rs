@@ -1580,6 +1580,13 @@ fn unknown_factor_and_level() {
 }
 
 #[test]
+fn an_empty_lab_file_lacks_its_kind_and_nothing_else_is_said() {
+    let errors = small("").with("experiments/lab.toml", "").errors();
+    assert_eq!(errors.matches("error: ").count(), 1, "{errors}");
+    assert!(errors.contains("`kind` is missing"), "{errors}");
+}
+
+#[test]
 fn unbound_factor_and_level() {
     assert_snapshot!(
         Files::quickstart()

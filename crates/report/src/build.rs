@@ -458,7 +458,7 @@ fn lab_section(loaded: &Loaded, session: &SessionRecord) -> LabSection {
         load_cpu: session.placement.load_cpu,
         dut_cpu: session.placement.dut_cpu,
         control_cpu: session.placement.control_cpu,
-        tester: environment.tester,
+        tester: tester_of(loaded).unwrap_or(environment.tester),
         facts: environment.facts.clone(),
         generator_cost_ns: generator_cost(loaded),
         fwdlab: session.fwdlab.clone(),

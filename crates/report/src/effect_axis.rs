@@ -133,7 +133,7 @@ impl Axis {
 /// From the lowest to the highest that the threshold, the effects and their intervals reach, as natural logarithms.
 pub(crate) fn span(threshold_percent: f64, effects: &[&Effect]) -> (f64, f64) {
     let ends = effects.iter().flat_map(|effect| {
-        let interval = effect.interval;
+        let interval = effect.shown_interval();
         let ends = interval.map(|ends| [ends.low_percent, ends.high_percent]);
         ends.into_iter().flatten().chain([effect.estimate_percent])
     });

@@ -4,7 +4,7 @@ use crate::colours::Tone;
 use crate::compare::{CompareGroup, CompareReport};
 use crate::effect_axis::{Axis, Beyond};
 use crate::format;
-use crate::report::{ComparisonSection, Report, Row, VerdictSection};
+use crate::report::{ComparisonSection, Effect, Report, Row, VerdictSection};
 use crate::sentences;
 use crate::svg::{Anchor, Fill, MARGIN, Mark, Svg, WIDTH, wrap};
 use crate::traffic_effects::{self, TrafficSection};
@@ -180,7 +180,7 @@ impl Plot<'_> {
         let mut variants: Vec<String> = Vec::new();
         let mut control = String::new();
         for row in &self.rows {
-            let Some(interval) = row.row.effect.as_ref().and_then(|effect| effect.interval) else {
+            let Some(interval) = row.row.effect.as_ref().and_then(Effect::shown_interval) else {
                 continue;
             };
             let confidence = format!("{} %", format::short(interval.confidence_percent, 1));
@@ -285,8 +285,9 @@ fn draw_row(svg: &mut Svg, axis: &Axis, row: &PlotRow<'_>, shown: &str, middle: 
             }
         }
     }
-    let from = axis.end(effect.interval.map(|ends| ends.low_percent), Beyond::Left);
-    let to = axis.end(effect.interval.map(|ends| ends.high_percent), Beyond::Right);
+    let interval = effect.shown_interval();
+    let from = axis.end(interval.map(|ends| ends.low_percent), Beyond::Left);
+    let to = axis.end(interval.map(|ends| ends.high_percent), Beyond::Right);
     svg.whisker(row.mark, middle - 3.0, from, to);
     let title = format!("{label}: {}", format::effect(effect));
     if let Ok(x) = axis.place(effect.estimate_percent) {

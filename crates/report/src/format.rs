@@ -146,10 +146,14 @@ pub fn change_with_interval(percent: f64, of: Option<IntervalSection>) -> String
     format!("{} {}", change(percent, of), interval(of, decimals))
 }
 
-/// An effect with its interval, likewise.
+/// An effect with its interval, likewise; the interval of the size is shown with its confidence: `+0.3 % [-0.4, +0.9] (93.8 %)`.
 #[must_use]
 pub fn effect(effect: &Effect) -> String {
-    change_with_interval(effect.estimate_percent, effect.interval)
+    let shown = change_with_interval(effect.estimate_percent, effect.shown_interval());
+    match (effect.interval, effect.size_interval) {
+        (None, Some(size)) => format!("{shown} ({} %)", short(size.confidence_percent, 1)),
+        _ => shown,
+    }
 }
 
 /// What there is, or a dash where there is nothing.

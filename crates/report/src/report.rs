@@ -411,6 +411,13 @@ impl Effect {
     pub fn half_width_percent(&self) -> Option<f64> {
         self.interval.map(IntervalSection::half_width_percent)
     }
+
+    /// The interval of the direction; where the blocks are too few for it, that of the size, which needs one block fewer
+    /// and on which the word may rest.
+    #[must_use]
+    pub fn shown_interval(&self) -> Option<IntervalSection> {
+        self.interval.or(self.size_interval)
+    }
 }
 
 /// An interval for a single comparison, in percent.

@@ -58,16 +58,19 @@ pub(crate) fn rates(row: &Row) -> Option<String> {
 
 /// The finding on one variant: verdict, effect, and what it makes of the baseline.
 pub(crate) fn finding(words: &str, effect: &Effect, notes: &[String]) -> String {
-    let confidence = effect.interval.map_or_else(
+    let confidence = effect.shown_interval().map_or_else(
         || "no interval with so few blocks".to_owned(),
         |interval| {
-            format!(
-                "{} % interval",
-                format::short(interval.confidence_percent, 1)
-            )
+            let of = match effect.interval {
+                Some(_) => "",
+                None => " of the size; too few blocks for one of the direction",
+            };
+            let confidence = format::short(interval.confidence_percent, 1);
+            format!("{confidence} % interval{of}")
         },
     );
-    let mut finding = format!("{words}: {} ({confidence})", format::effect(effect));
+    let shown = format::change_with_interval(effect.estimate_percent, effect.shown_interval());
+    let mut finding = format!("{words}: {shown} ({confidence})");
     if let Some(difference) = effect.rate_difference_pps {
         finding.push_str(&format!(", {}", format::rate_difference(difference)));
     }
@@ -658,6 +661,29 @@ mod tests {
     use fwdlab_model::Stratum;
 
     use super::*;
+    use crate::report::IntervalSection;
+
+    #[test]
+    fn a_finding_shows_the_interval_that_its_word_rests_on() {
+        let interval = |low_percent, high_percent, confidence_percent| IntervalSection {
+            low_percent,
+            high_percent,
+            confidence_percent,
+        };
+        let mut effect = Effect::of_ratio(0.003_f64.ln_1p(), None, None);
+        assert_eq!(
+            finding("undecided", &effect, &[]),
+            "undecided: +0.3 % [-∞, +∞] (no interval with so few blocks)"
+        );
+        effect.size_interval = Some(interval(-0.4, 0.9, 93.75));
+        assert_eq!(
+            finding("equivalent", &effect, &[]),
+            "equivalent: +0.3 % [-0.4, +0.9] (93.8 % interval of the size; too few blocks for one of the direction)"
+        );
+        assert_eq!(format::effect(&effect), "+0.3 % [-0.4, +0.9] (93.8 %)");
+        effect.interval = Some(interval(-0.6, 1.2, 96.875));
+        assert_eq!(format::effect(&effect), "+0.3 % [-0.6, +1.2]");
+    }
 
     #[test]
     fn a_load_that_was_settled_says_by_what() {

@@ -638,7 +638,7 @@ impl Axis {
             cells[column] = '░';
         }
         cells[self.column(0.0)] = '│';
-        let (from, to, ends) = match effect.interval {
+        let (from, to, ends) = match effect.shown_interval() {
             Some(ends) => (
                 self.column(ends.low_percent),
                 self.column(ends.high_percent),

@@ -792,6 +792,17 @@ fn frames_in_memory_lack_no_ebpf() {
 }
 
 #[test]
+fn the_sender_is_the_one_that_the_blocks_name() {
+    let mut loaded = Synthetic::default().loaded();
+    for attempt in &mut loaded.attempts {
+        attempt.record.tester = Some(Tester::AfXdp);
+    }
+    let report = Report::build(&loaded).expect("made-up records are sound");
+    assert_eq!(report.lab.tester, Tester::AfXdp);
+    assert!(codes(&report).contains(&"W213"));
+}
+
+#[test]
 fn a_plan_on_hosts_of_their_own_promises_neither_rounds_nor_time() {
     let mut run = Synthetic::default().loaded();
     run.resolved.lab.kind = LabKind::Ssh(System::Freebsd);
@@ -1559,6 +1570,27 @@ fn distributions_of_many_variants_stay_within_their_picture() {
     assert_eq!(svg.matches('▸').count(), 2);
     assert!(svg.contains("◂ or ▸: a"));
     assert!(svg.len() < 1_000_000, "{}", svg.len());
+}
+
+#[test]
+fn no_fact_of_a_host_can_act_on_the_page() {
+    let hostile = || ("a\u{1b}[2J\u{202e}".to_owned(), "b\u{7f}\r".to_owned());
+    let mut loaded = synthetic::with_facts(Synthetic::default().loaded());
+    for session in &mut loaded.sessions {
+        session.environment.facts.extend([hostile()]);
+    }
+    for record in &mut loaded.records {
+        if let Record::Block(block) = record {
+            let facts = block.differing_facts.values_mut();
+            facts.for_each(|facts| facts.extend([hostile()]));
+        }
+    }
+    let report = Report::build(&loaded).expect("made-up records are sound");
+    let page = &render::derived_files(&report, &loaded).unwrap()["report.html"];
+    assert_eq!(page.matches(r"<dt>a\x1b[2J\u202e</dt>").count(), 1);
+    assert_eq!(page.matches(r"<li>a\x1b[2J\u202e: ").count(), 1);
+    let acts = |c: char| (c.is_control() && !matches!(c, '\n' | '\t')) || c == '\u{202e}';
+    assert!(!page.contains(acts));
 }
 
 /// Cells of a table's row: bars that are not escaped, less one.

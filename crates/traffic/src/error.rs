@@ -122,7 +122,7 @@ pub enum TrafficError {
     },
     /// The interface by which the machine is reached.
     #[error(
-        "{interface}: {}, and a load there could cut this machine off; name another interface{}",
+        "{interface}: {}, and a load there could cut its machine off; name another interface{}",
         needed.told_of("it"),
         if needed.is_by_ssh() { ", or log in through another one" } else { "" }
     )]
@@ -247,7 +247,8 @@ impl TrafficError {
     }
 
     /// What went wrong, without which of several CPUs it was on.
-    pub(crate) fn on_any_cpu(&self) -> &Self {
+    #[must_use]
+    pub fn on_any_cpu(&self) -> &Self {
         match self {
             Self::OnCpu { source, .. } => source.on_any_cpu(),
             error => error,
@@ -303,8 +304,7 @@ fn not_transmitted(sender: Tester) -> &'static str {
     match sender {
         Tester::Ebpf => {
             "not every driver transmits XDP frames, some do only while an XDP program is attached to \
-             the interface, and the other end of a veth must poll (ethtool -K PEER gro on); or send \
-             through a socket: --sender tx-ring"
+             the interface, and the other end of a veth must poll (ethtool -K PEER gro on)"
         }
         _ => "see what drops them: ip -s -s link show, tc -s qdisc show",
     }

@@ -128,7 +128,7 @@ fn has_link(machine: &Machine, arguments: &str) -> bool {
     output.status.success()
 }
 
-const DEFAULT: &str = "a default route leads through it, and a load there could cut this machine off; \
+const DEFAULT: &str = "a default route leads through it, and a load there could cut its machine off; \
                        name another interface";
 
 #[test]
@@ -389,7 +389,7 @@ fn the_ports_of_an_ssh_client_are_refused_both_ways() {
     testkit::require_tool!("ip");
     for (is_inet6, client) in [false, true].into_iter().zip(CLIENTS) {
         let expected = format!(
-            "ssh from {client} comes through it, and a load there could cut this machine off; name another \
+            "ssh from {client} comes through it, and a load there could cut its machine off; name another \
              interface, or log in through another one"
         );
         let connected = connect(is_inet6, 22);

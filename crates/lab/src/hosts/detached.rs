@@ -103,11 +103,10 @@ impl Detached {
     /// Why it ended.
     fn failed(&self, end: io::Result<(Option<ExitStatus>, String)>) -> LabError {
         match end {
-            Ok((Some(status), stderr)) if status.code() == Some(SSH_FAILED) => LabError::Ssh {
-                host: self.connection.host().to_owned(),
-                what: self.command.clone(),
-                stderr,
-            },
+            Ok((Some(status), stderr)) if status.code() == Some(SSH_FAILED) => {
+                let destination = self.connection.destination();
+                destination.refused(&self.command, &stderr)
+            }
             Ok((Some(status), stderr)) => self.on_host(status.to_string(), stderr),
             Ok((None, stderr)) => self.on_host("its ssh did not end".to_owned(), stderr),
             Err(error) => self.on_host(error.to_string(), String::new()),

@@ -5,12 +5,13 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use fwdlab_model::binding::with_interfaces;
-use fwdlab_model::{Binding, DutHost, HostTesterKind, Hosts, Lab, Load, System, devices};
+use fwdlab_model::{Binding, DutHost, HostTesterKind, Hosts, Lab, LabKind, Load, System, devices};
 
 use super::dut::{Dut, is_refused};
-use super::freebsd::{doubtful_tunables, image_writer};
-use super::linux::{Attachments, BALANCER, find_grub};
+use super::freebsd::{self, doubtful_tunables, image_writer};
+use super::linux::{self, Attachments, BALANCER, find_grub};
 use super::ssh::Connection;
+use super::surveyed::system_of;
 use super::{open_dut, open_tester};
 use crate::LabError;
 use crate::doctor::{Finding, cpu_settings};
@@ -109,7 +110,17 @@ pub(crate) fn examine_hosts(
     };
     let mut findings = examine_dut(system, lab, hosts, load);
     findings.extend(examine_tester(lab, hosts, load));
-    Ok(findings)
+    Ok(findings.into_iter().map(without_second_host).collect())
+}
+
+/// A finding whose check names the host already.
+fn without_second_host(mut finding: Finding) -> Finding {
+    let host = finding.check.split_once(": ").map(|(host, _)| host);
+    let lead = host.map(|host| format!("host {host}: "));
+    if let Some(seen) = lead.and_then(|lead| finding.seen.strip_prefix(&lead)) {
+        finding.seen = seen.to_owned();
+    }
+    finding
 }
 
 fn log_in(hosts: &Hosts, host: &str, findings: &mut Vec<Finding>) -> Option<Rc<Connection>> {
@@ -121,8 +132,21 @@ fn log_in(hosts: &Hosts, host: &str, findings: &mut Vec<Finding>) -> Option<Rc<C
     };
     match Connection::open(destination) {
         Err(error) => {
-            let remedy = format!("make `ssh -o BatchMode=yes {host} true` work");
-            findings.push(Finding::fatal(check, error.to_string(), remedy));
+            let (seen, remedy) = match error {
+                LabError::Ssh {
+                    what,
+                    stderr,
+                    trial,
+                    ..
+                } => (
+                    format!("{what}: {stderr}"),
+                    format!(
+                        "make `{trial}` work; fwdlab answers no questions of ssh and takes no unknown host keys"
+                    ),
+                ),
+                error => (error.to_string(), SEE_SSH.to_owned()),
+            };
+            findings.push(Finding::fatal(check, seen, remedy));
             None
         }
         Ok(connection) => {
@@ -149,23 +173,37 @@ fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Find
         return findings;
     };
     let named = |what: &str| format!("{}: {what}", of.host);
+    let release = connection.run(&["uname", "-sr"], "").unwrap_or_default();
+    if let Some(finding) = of_other_system(release.trim(), system, named("system")) {
+        findings.push(finding);
+        return findings;
+    }
     if system == System::Freebsd {
         let what = "this driver was written from FreeBSD's manual pages and sources";
         findings.push(unproven(named("FreeBSD"), what));
     }
     let programs = ["sh", "-c", PROGRAMS];
     findings.push(tried(&connection, named("programs"), &programs, NEEDED));
-    let commands = match system {
-        System::Freebsd => FREEBSD_COMMANDS,
-        System::Linux => LINUX_COMMANDS,
+    let (commands, names) = match system {
+        System::Freebsd => (FREEBSD_COMMANDS, freebsd::NAMES),
+        System::Linux => (LINUX_COMMANDS, linux::NAMES),
     };
-    for (command, lost) in commands {
+    let listed = connection.run(&names, "").unwrap_or_default();
+    // That a port is missing is found once, with those that are there.
+    let has_ports_of = |command: &str| {
+        let ports = [of.interface_in.as_str(), of.interface_out.as_str()];
+        !names_missing_port(command, ports, &listed)
+    };
+    let commands = commands.iter();
+    for (command, lost) in commands.filter(|(command, _)| has_ports_of(command)) {
         let command = with_interfaces(command, &of.interface_in, &of.interface_out);
         let words: Vec<&str> = command.split(' ').collect();
         findings.push(tried(&connection, named(&command), &words, lost));
     }
     if system == System::Linux {
-        findings.extend(tools(&connection, of));
+        let tools = Tool::ALL.into_iter();
+        let tools = tools.filter(|tool| has_ports_of(tool.trial()));
+        findings.extend(tools.map(|tool| try_tool(&connection, of, tool)));
     }
     let mut resolved = crate::doctor::control_experiment(lab, load, BLOCKS, false);
     // Counters, and the program that lists them, are looked at by themselves.
@@ -258,23 +296,39 @@ fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Find
     findings
 }
 
-/// Whether the DUT has the programs that not every host of Linux has.
-fn tools(connection: &Connection, of: &DutHost) -> Vec<Finding> {
-    let tools = Tool::ALL.into_iter().map(|tool| {
-        let command = with_interfaces(tool.trial(), &of.interface_in, &of.interface_out);
-        let words: Vec<&str> = command.split(' ').collect();
-        let check = format!("{}: {command}", of.host);
-        let lost = tool.lost();
-        match is_refused(connection, &tool.probe()) {
-            Ok(false) => tried(connection, check, &words, &lost),
-            Err(error) => Finding::fatal(check, error.to_string(), SEE_SSH),
-            Ok(true) => {
-                let remedy = format!("{}; until then {lost}", tool.remedy());
-                Finding::warning(check, format!("{} is not installed", tool.name()), remedy)
-            }
+/// That a host runs another system than its lab's; none where it does not, or does not say which.
+fn of_other_system(release: &str, system: System, check: String) -> Option<Finding> {
+    let found = system_of(release).filter(|found| *found != system)?;
+    let [kind, of_found] = [system, found].map(LabKind::Ssh);
+    Some(Finding::fatal(
+        check,
+        format!("it runs {release}, and the lab is of kind {kind}"),
+        format!("write kind = \"{of_found}\" into the lab file, or name another host in [dut]"),
+    ))
+}
+
+/// Whether a command is about one of the DUT's ports that is not among those listed; a host that lists none has not said.
+fn names_missing_port(command: &str, [port_in, port_out]: [&str; 2], listed: &str) -> bool {
+    let there: Vec<&str> = listed.split_whitespace().collect();
+    let placed = [("{dut-in}", port_in), ("{dut-out}", port_out)];
+    let mut missing = placed.iter().filter(|(_, port)| !there.contains(port));
+    !there.is_empty() && missing.any(|(placeholder, _)| command.contains(placeholder))
+}
+
+/// Whether the DUT has a program that not every host of Linux has.
+fn try_tool(connection: &Connection, of: &DutHost, tool: Tool) -> Finding {
+    let command = with_interfaces(tool.trial(), &of.interface_in, &of.interface_out);
+    let words: Vec<&str> = command.split(' ').collect();
+    let check = format!("{}: {command}", of.host);
+    let lost = tool.lost();
+    match is_refused(connection, &tool.probe()) {
+        Ok(false) => tried(connection, check, &words, &lost),
+        Err(error) => Finding::fatal(check, error.to_string(), SEE_SSH),
+        Ok(true) => {
+            let remedy = format!("{}; until then {lost}", tool.remedy());
+            Finding::warning(check, format!("{} is not installed", tool.name()), remedy)
         }
-    });
-    tools.collect()
+    }
 }
 
 /// Whether a program moves interrupts between CPUs, while it is measured too; none where that is not known.
@@ -313,7 +367,7 @@ fn forwarder(connection: &Rc<Connection>, of: &DutHost, check: String) -> Findin
 /// Whether a command works on the real thing.
 fn tried(connection: &Connection, check: String, words: &[&str], lost: &str) -> Finding {
     match connection.run(words, "") {
-        Ok(output) => Finding::fine(check, format!("works, {} lines", output.lines().count())),
+        Ok(output) => Finding::fine(check, printed(output.lines().count())),
         Err(LabError::OnHost { status, stderr, .. }) => {
             let seen = match stderr.lines().next() {
                 Some(line) => format!("{status}: {line}"),
@@ -326,6 +380,15 @@ fn tried(connection: &Connection, check: String, words: &[&str], lost: &str) -> 
             }
         }
         Err(error) => Finding::fatal(check, error.to_string(), SEE_SSH),
+    }
+}
+
+/// What a command that works has printed.
+fn printed(lines: usize) -> String {
+    match lines {
+        0 => "works, prints nothing".to_owned(),
+        1 => "works, 1 line".to_owned(),
+        lines => format!("works, {lines} lines"),
     }
 }
 
@@ -502,4 +565,60 @@ fn examine_tester(lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Finding> {
         }
     });
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_of_another_system_is_named_with_the_kind_that_it_needs() {
+        let found = |release: &str| {
+            let check = "router: system".to_owned();
+            of_other_system(release, System::Freebsd, check)
+        };
+        let finding = found("Linux 6.1.0-28-amd64").unwrap();
+        assert_eq!(
+            finding.seen,
+            "it runs Linux 6.1.0-28-amd64, and the lab is of kind freebsd-ssh"
+        );
+        assert!(
+            finding
+                .remedy
+                .unwrap()
+                .starts_with("write kind = \"linux-ssh\"")
+        );
+        for release in ["FreeBSD 15.0-CURRENT", "SunOS 5.11", ""] {
+            assert_eq!(found(release), None);
+        }
+    }
+
+    #[test]
+    fn commands_on_ports_that_are_not_there_are_not_tried() {
+        let is_missing =
+            |command: &str, listed: &str| names_missing_port(command, ["eth1", "eth7"], listed);
+        assert!(is_missing("ifconfig {dut-out}", "lo eth0 eth1"));
+        assert!(!is_missing("ifconfig {dut-in}", "lo eth0 eth1"));
+        assert!(!is_missing("netstat -s", "lo eth0 eth1"));
+        assert!(!is_missing("ifconfig {dut-out}", ""));
+    }
+
+    #[test]
+    fn a_finding_names_its_host_once() {
+        let seen = |check: &str| {
+            without_second_host(Finding::warning(check, "host root@dut: no GRUB", "see")).seen
+        };
+        assert_eq!(seen("root@dut: boot loader"), "no GRUB");
+        assert_eq!(seen("tester: boot loader"), "host root@dut: no GRUB");
+        assert_eq!(seen("tester"), "host root@dut: no GRUB");
+    }
+
+    #[test]
+    fn lines_are_counted_as_they_are_said() {
+        let said = [0, 1, 2].map(printed);
+        assert_eq!(
+            said,
+            ["works, prints nothing", "works, 1 line", "works, 2 lines"]
+        );
+    }
 }

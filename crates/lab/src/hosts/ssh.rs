@@ -145,15 +145,33 @@ impl Destination {
         };
         match program::run_for(COMMAND_TIME_MAX, command, input) {
             Ok(output) if output.status.success() => Ok(output.stdout),
-            Ok(output) if output.status.code() == Some(SSH_FAILED) => Err(LabError::Ssh {
-                host: self.host.clone(),
-                what: program::command_line(words),
-                stderr: output.stderr.trim().to_owned(),
-            }),
+            Ok(output) if output.status.code() == Some(SSH_FAILED) => {
+                Err(self.refused(&program::command_line(words), &output.stderr))
+            }
             Ok(output) => Err(failed(output.status.to_string(), output.stderr)),
             Err(LabError::Command { status, stderr, .. }) => Err(failed(status, stderr)),
             Err(error) => Err(error),
         }
+    }
+
+    /// That ssh itself failed, with what it says.
+    pub(super) fn refused(&self, what: &str, stderr: &str) -> LabError {
+        LabError::Ssh {
+            host: self.host.clone(),
+            what: what.to_owned(),
+            stderr: stderr.trim().to_owned(),
+            trial: self.trial(),
+        }
+    }
+
+    /// The command by which a user sees whether the host lets fwdlab in.
+    fn trial(&self) -> String {
+        let mut words = ["ssh", "-o", "BatchMode=yes"].map(str::to_owned).to_vec();
+        if let Some(config) = &self.config {
+            words.extend(["-F".to_owned(), config.display().to_string()]);
+        }
+        words.extend([self.host.clone(), "true".to_owned()]);
+        program::command_line(&words)
     }
 }
 
@@ -408,11 +426,7 @@ impl Connection {
     }
 
     fn refused(&self, what: &str, stderr: &str) -> LabError {
-        LabError::Ssh {
-            host: self.host().to_owned(),
-            what: what.to_owned(),
-            stderr: stderr.to_owned(),
-        }
+        self.destination.refused(what, stderr)
     }
 }
 
@@ -501,8 +515,9 @@ fn ended_within(child: &mut Child, time_max: Duration) -> io::Result<(Option<Exi
         sleep(pause);
         pause = (pause * 2).min(PAUSE_MAX);
     };
-    let complaints = String::from_utf8_lossy(&complaints).trim().to_owned();
-    Ok((status, complaints))
+    // ssh ends its own lines with a carriage return.
+    let complaints = String::from_utf8_lossy(&complaints).replace('\r', "");
+    Ok((status, complaints.trim().to_owned()))
 }
 
 /// What writes its standard input to a file as a whole.
@@ -556,6 +571,23 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_names_the_command_to_try_with_the_labs_configuration() {
+        let refusal = |config: Option<&str>| {
+            let destination = Destination {
+                host: "root@dut".into(),
+                config: config.map(PathBuf::from),
+            };
+            destination.refused("logging in", "no route\n").to_string()
+        };
+        assert_eq!(
+            refusal(Some("rig/ssh_config")),
+            "host root@dut: logging in: ssh failed: no route; fwdlab answers no questions of ssh and takes no unknown \
+             host keys: make `ssh -o BatchMode=yes -F rig/ssh_config root@dut true` work"
+        );
+        assert!(refusal(None).ends_with("make `ssh -o BatchMode=yes root@dut true` work"));
+    }
+
+    #[test]
     fn what_an_ssh_has_started_is_not_waited_for() {
         use nix::sys::signal::{Signal, kill};
         use nix::unistd::Pid;
@@ -574,6 +606,8 @@ mod tests {
             ended(&mut start("head -c 1000000 /dev/zero | tr '\\0' x >&2")).unwrap();
         assert!(status.is_some_and(|status| status.success()));
         assert_eq!(said.len(), COMPLAINT_BYTES_MAX);
+        let (_, said) = ended(&mut start("printf 'changed\\r\\nrefused\\r\\n' >&2")).unwrap();
+        assert_eq!(said, "changed\nrefused");
         let (status, _) = ended_within(&mut start("exec sleep 1000"), Duration::ZERO).unwrap();
         assert_eq!(status, None);
     }

@@ -224,6 +224,15 @@ pub(super) fn received(
     Ok(counted.collect())
 }
 
+/// The system of a host by what its `uname -sr` prints; none where no lab can have it.
+pub(super) fn system_of(release: &str) -> Option<System> {
+    match release.split(' ').next() {
+        Some("Linux") => Some(System::Linux),
+        Some("FreeBSD") => Some(System::Freebsd),
+        _ => None,
+    }
+}
+
 /// What a host is.
 fn look(connection: &Connection, side: Side) -> Result<HostFacts, LabError> {
     let questions = [
@@ -240,14 +249,10 @@ fn look(connection: &Connection, side: Side) -> Result<HostFacts, LabError> {
     asked.extend(Tool::ALL.map(Tool::probe));
     let answers = connection.ask(asked)?;
     let release = answers.needed(&owned(questions[0]))?;
-    let system = match release.split(' ').next() {
-        Some("Linux") => System::Linux,
-        Some("FreeBSD") => System::Freebsd,
-        _ => {
-            let why = format!("it runs {release}; a lab's hosts run Linux or FreeBSD");
-            return Err(connection.wrong(why));
-        }
-    };
+    let system = system_of(release).ok_or_else(|| {
+        let why = format!("it runs {release}; a lab's hosts run Linux or FreeBSD");
+        connection.wrong(why)
+    })?;
     let user = answers.needed(&owned(questions[1]))?;
     if user != "0" {
         return Err(connection.wrong(format!(

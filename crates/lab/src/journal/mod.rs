@@ -30,7 +30,7 @@ use crate::LabError;
 use crate::kernel_file::read;
 
 /// What is changed first on a host: that there is a copy of the journal.
-const COPY: &str = "copy of the journal";
+pub(crate) const COPY: &str = "copy of the journal";
 
 /// How long a run waits for its turn at a journal.
 const TURN_MAX: Duration = Duration::from_secs(120);

@@ -10,7 +10,7 @@ use crate::binding::{Binding, Upload, Values};
 use crate::diagnostic::{Source, list, suggest};
 use crate::document::Reading;
 use crate::factor::FactorEntry;
-use crate::files::{Read, beside, read_or_said};
+use crate::files::{Read, beside, read_or_said, shown};
 use crate::words::Level;
 
 /// How a factor is set, before what it names is read.
@@ -63,7 +63,7 @@ impl Binder<'_, '_> {
             let message = format!(
                 "level {text:?} of {:?} is not bound in {}",
                 self.factor.name.get_ref(),
-                self.lab.path.display()
+                shown(&self.lab.path)
             );
             let suggestion = self.reading.nearest(&text, names());
             let diagnostic = self.reading.error(level.span(), message);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use toml::Spanned;
 
-use crate::files::{beside, open};
+use crate::files::{beside, open, shown};
 use crate::placeholder;
 
 use super::bind::Binder;
@@ -68,7 +68,7 @@ fn text(binder: &mut Binder<'_, '_>, file: &Spanned<String>) -> Option<String> {
     let diagnostics = &mut *binder.reading.diagnostics;
     let source = open(&path, binder.read, place(), diagnostics)?;
     if let Some(line) = line_that_includes(&source.text) {
-        let message = format!("{}:{line}: includes another file", path.display());
+        let message = format!("{}:{line}: includes another file", shown(&path));
         diagnostics
             .error(place(), message)
             .with_help("what an include brings would not be in the record; write it into the file");

@@ -227,12 +227,9 @@ fn plot(report: &Report, axis: &Axis, row: &Row, effect: &Effect) -> Markup {
     let class = judged(row, mark_of(report, row)).class();
     let (left, right) = axis.scale.pixels;
     let (band, _) = axis.band();
-    let from = effect
-        .interval
-        .and_then(|ends| axis.place(ends.low_percent).ok());
-    let to = effect
-        .interval
-        .and_then(|ends| axis.place(ends.high_percent).ok());
+    let interval = effect.shown_interval();
+    let from = interval.and_then(|ends| axis.place(ends.low_percent).ok());
+    let to = interval.and_then(|ends| axis.place(ends.high_percent).ok());
     let mut whisker = format!(
         "M{} {MIDDLE}H{}",
         pixel(from.unwrap_or(left)),

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::format;
-use crate::report::Effect;
+use crate::report::{Effect, IntervalSection};
 
 /// A figure that shows where in `report.json` it comes from: a JSON pointer (RFC 6901).
 pub(super) fn figure(record: &str, shown: &str) -> Markup {
@@ -15,18 +15,24 @@ pub(super) fn figure_or_dash(record: &str, shown: Option<String>) -> Markup {
     shown.map_or_else(|| html! { "–" }, |shown| figure(record, &shown))
 }
 
-/// The ends of an effect's interval; `at` is where the effect stands.
+/// The ends of an effect's interval, with its confidence where it is that of the size; `at` is where the effect stands.
 pub(super) fn interval(at: &str, effect: &Effect) -> Markup {
-    let decimals = format::effect_decimals(effect.half_width_percent());
+    let shown = effect.shown_interval();
+    let decimals = format::effect_decimals(shown.map(IntervalSection::half_width_percent));
+    let of = match effect.interval {
+        Some(_) => "interval",
+        None => "size_interval",
+    };
     let end = |key: &str, percent: f64| {
         figure(
-            &format!("{at}/interval/{key}"),
+            &format!("{at}/{of}/{key}"),
             &format::signed(percent, decimals),
         )
     };
     html! {
-        @if let Some(ends) = effect.interval {
+        @if let Some(ends) = shown {
             (end("low_percent", ends.low_percent)) " to " (end("high_percent", ends.high_percent))
+            @if effect.interval.is_none() { " (" (format::short(ends.confidence_percent, 1)) " %)" }
         } @else { "-∞ to +∞" }
     }
 }

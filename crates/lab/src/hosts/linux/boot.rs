@@ -87,9 +87,9 @@ pub(super) fn boot(connection: &Connection) -> Result<Boot, LabError> {
         unreachable!("every command has an answer");
     };
     if id.is_empty() {
-        return Err(
-            connection.wrong("it does not tell its boot id (/proc/sys/kernel/random/boot_id)")
-        );
+        return Err(connection.wrong(
+            "it does not tell its boot id (/proc/sys/kernel/random/boot_id); is it Linux?",
+        ));
     }
     let words = command_line.split_whitespace();
     Ok(Boot {
