@@ -405,7 +405,7 @@ impl HostsLab {
     /// Logs in, and lets a DUT come to rest that has booted meanwhile.
     fn link_once(&self) -> Result<Link, LabError> {
         let before = &self.link.dut;
-        let connection = Connection::open(Destination::of_dut(&self.hosts))?;
+        let connection = Connection::open_again(Destination::of_dut(&self.hosts))?;
         let mut link = Link::open(
             &self.hosts,
             self.system,
