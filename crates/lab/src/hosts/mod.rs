@@ -36,7 +36,6 @@ use std::time::{Duration, Instant};
 
 use fwdlab_model::{
     Binding, Direction, DutHost, Environment, HostTesterKind, Hosts, Placement, Resolved, System,
-    VariantName,
 };
 use fwdlab_sys::Interrupts;
 
@@ -50,7 +49,7 @@ pub(crate) use self::surveyed::SurveyedHost;
 use self::boot::{Booter, power_cycle};
 use self::both_ways::BothWays;
 use self::dut::Dut;
-use self::facts::{Facts, difference};
+use self::facts::{KnownFacts, difference};
 use self::journal_copy::{JournalCopy, journal_folder};
 use self::measurement::{Boots, Measurement};
 use self::pkt_gen::PktGenTester;
@@ -93,8 +92,7 @@ pub struct HostsLab {
     booter: Option<Booter>,
     link: Link,
     environment: Environment,
-    /// What every variant was found to be, the first time.
-    known: BTreeMap<VariantName, Facts>,
+    known: KnownFacts,
     /// Whether the user knows that lost links may not be seen.
     has_said_unseen: bool,
 }
@@ -240,7 +238,7 @@ impl HostsLab {
             booter,
             link,
             environment,
-            known: BTreeMap::new(),
+            known: KnownFacts::default(),
             has_said_unseen: false,
         };
         if let Some(why) = lab.journal_copy("try").unavailable()? {
@@ -421,6 +419,16 @@ impl HostsLab {
     }
 
     fn measure_once(&mut self, run: &mut BlockRun<'_>) -> Result<BlockOutcome, LabError> {
+        let outcome = self.attempt(run);
+        let counts = outcome.as_ref().is_ok_and(|outcome| {
+            let mut trials = outcome.trials.iter();
+            trials.all(|trial| trial.invalid.is_empty())
+        });
+        self.known.end_attempt(counts);
+        outcome
+    }
+
+    fn attempt(&mut self, run: &mut BlockRun<'_>) -> Result<BlockOutcome, LabError> {
         let planned = run.planned;
         let regime = self.resolved.regime();
         let mut sequence = Sequence::begin(&self.resolved, regime, self.interrupts, run)?;
