@@ -271,11 +271,23 @@ impl HostsLab {
     }
 
     /// Why the DUT cannot have a variant, for each variant of the experiment. Before anything of it is changed or booted, it
-    /// is refused where something of its owner's could not be put back.
+    /// is refused where something of its owner's could not be put back. Where a connection breaks, or what stands on it ends,
+    /// it is asked again over another one.
     ///
     /// # Errors
     /// `Host` for what could not, and those of the connection.
     pub fn unavailable(&mut self, asks: Asks) -> Result<Vec<Option<String>>, LabError> {
+        match self.unavailable_now(asks) {
+            Err(error) if error.is_of_a_connection() => {
+                let link = self.link_once()?;
+                self.go_on_over(link);
+                self.unavailable_now(asks)
+            }
+            result => result,
+        }
+    }
+
+    fn unavailable_now(&mut self, asks: Asks) -> Result<Vec<Option<String>>, LabError> {
         let is_both = self.resolved.direction() == Direction::Both;
         if is_both && self.hosts.tester.uses == HostTesterKind::PktGen {
             let reason = "pkt-gen sends in one direction; ask for direction = \"forward\", or leave out \
@@ -362,11 +374,16 @@ impl HostsLab {
             (run.on_event)(LabEvent::Again {
                 why: error.to_string(),
             });
-            self.link = self.link_again(run.on_event)?;
-            self.keep_journal_copies();
-            if let Some(booter) = &mut self.booter {
-                booter.go_on(&self.link.dut_connection);
-            }
+            let link = self.link_again(run.on_event)?;
+            self.go_on_over(link);
+        }
+    }
+
+    fn go_on_over(&mut self, link: Link) {
+        self.link = link;
+        self.keep_journal_copies();
+        if let Some(booter) = &mut self.booter {
+            booter.go_on(&self.link.dut_connection);
         }
     }
 
