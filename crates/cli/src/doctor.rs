@@ -71,6 +71,7 @@ fn measure(
 ) -> anyhow::Result<Option<LabNoise>> {
     let with_ruleset = has_switch(lab, environment);
     let resolved = control_experiment(lab, load, arguments.blocks, with_ruleset);
+    let claim = MachineClaim::acquire(&resolved.lab)?;
     let state_directory = fwdlab_lab::state_directory()?;
     let (mut open_lab, leftovers) = Lab::open(&resolved, &state_directory, interrupts)?;
     tell_put_back(&leftovers);
@@ -87,7 +88,6 @@ fn measure(
         lab_path: arguments.lab.as_deref(),
         environment: environment.clone(),
     };
-    let claim = MachineClaim::acquire(&resolved.lab)?;
     let mut session = Session::begin(&arguments.results, &choice, subject, &open_lab, claim)?;
     session.settle(&mut open_lab, false)?;
     let mut plan_run = PlanRun::resume(plan, &[]);

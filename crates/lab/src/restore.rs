@@ -1,5 +1,6 @@
 //! Puts back what runs that are gone have left.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use crate::doctor::Finding;
 use crate::hosts::{Connection, copies};
 use crate::journal::{
     COPY, CarryOut, Change, Destination, FoundCopy, HOST_JOURNAL, Turn, Undo, boot, boot_journal,
-    controller, failed, host_journal, left_changes, living_process,
+    controller, failed, host_journal, left_changes, living_process, marks_of_commands,
 };
 use crate::netns::ThisMachine;
 
@@ -213,11 +214,13 @@ pub fn restore(
         let mut host = None;
         let mut keeps_copy = false;
         let mut away: Option<LeftoverState> = None;
-        for change in turn.left_changes()? {
+        let left = turn.left_changes()?;
+        let marks = marks_of_commands(&left);
+        for change in left {
             if change.is_of_copy() && keeps_copy {
                 continue;
             }
-            let mut undone = || undone(&mut host, &change.undo);
+            let mut undone = || undone(&mut host, &marks, &change.undo);
             // A host that is away is not tried again for each change.
             let state = match &away {
                 Some(state) => state.clone(),
@@ -428,6 +431,7 @@ fn restore_copy(
     on_failure: OnFailure,
 ) -> Result<Vec<Leftover>, LabError> {
     let mut leftovers: Vec<Leftover> = Vec::new();
+    let mut marks = marks_of_commands(&copy.open);
     for mut change in copy.open.iter().rev().cloned() {
         // It has to outlive what it tells of.
         if change.is_of_copy() && leftovers.iter().any(has_failed) {
@@ -435,7 +439,11 @@ fn restore_copy(
         }
         // The controller that wrote it may know the host by another name.
         change.undo = change.undo.at(connection.destination());
-        let state = match connection.carry_out(&change.undo) {
+        let ended = connection.end_commands(&marks);
+        let state = match ended.and_then(|()| {
+            marks.clear();
+            connection.carry_out(&change.undo)
+        }) {
             Ok(()) => LeftoverState::PutBack,
             Err(error) => failure(&error, on_failure),
         };
@@ -445,14 +453,23 @@ fn restore_copy(
 }
 
 /// Takes a change back: on this machine, or over the connection to its host, which is opened for the first such change of
-/// a journal.
-fn undone(host: &mut Option<Connection>, undo: &Undo) -> Result<(), LabError> {
+/// a journal. What the processes that are gone have left running there, as their marks tell, would go on changing it, and is
+/// ended first.
+fn undone(
+    host: &mut Option<Connection>,
+    marks: &BTreeSet<String>,
+    undo: &Undo,
+) -> Result<(), LabError> {
     let Some(destination) = undo.destination() else {
         return ThisMachine.carry_out(undo);
     };
     let connection = match host {
         Some(connection) => connection,
-        none => none.insert(Connection::open(destination.clone())?),
+        none => {
+            let connection = Connection::open(destination.clone())?;
+            connection.end_commands(marks)?;
+            none.insert(connection)
+        }
     };
     connection.carry_out(undo)
 }

@@ -339,6 +339,8 @@ case $asked in
                 printf '@ %s [150 samples]\n\n90.00%%  [135]      ip_tryforward @ /boot/kernel/kernel\n' "$event"
                 printf ' 100.0%%  [135]       ether_demux\n\n10.00%%  [15]       acpi_cpu_c1 @ /boot/kernel/kernel\n\n' ;;
         esac > "$8" ;;
+    # Asked only where a command may still be under way.
+    'uname -s') echo FreeBSD ;;
     'uname -sr') questions; echo 'FreeBSD 15.0-CURRENT' ;;
     'uname -v')
         questions

@@ -305,9 +305,9 @@ fn what_is_done_twice_is_as_if_done_once() {
     let short = Short::start();
     let results = short.rig.path("twice");
     // From the set-up of the first block to its end: an operation that is done and not told, the connection opened
-    // anew, and the operation again.
+    // anew, what ends the operation where it still runs, and the operation again.
     let faults = (0..TWICE).map(|number| Fault {
-        nth: OPENING + 3 * number,
+        nth: OPENING + 4 * number,
         way: WAYS[1],
     });
     let faults: Vec<Fault> = faults.collect();

@@ -1,8 +1,9 @@
-//! What a program of the owner's has started on a host, found there by a mark in its environment.
+//! What a program of the owner's has started on a host, and commands there whose end nobody sees any more, found by a mark
+//! in their environment.
 
 use fwdlab_sys::STARTED_MARK;
 
-use crate::mechanism::step::Errand;
+use crate::mechanism::step::{Errand, owned};
 
 /// Starts a program, behind the name of a variable and its value, with that in its environment.
 ///
@@ -10,7 +11,7 @@ use crate::mechanism::step::Errand;
 /// another variable.
 const START: &str = r#"export "$0=$1"; shift; exec "$@""#;
 
-/// Ends whatever has a variable with a value in its environment, and returns once it is gone.
+/// Ends whatever has a variable with a value in its environment, with all below it, and returns once it is gone.
 ///
 /// FreeBSD tells environments by ps(1), where `-e` shows them in front of the command; Linux by proc(5), where words end
 /// with a byte 0. What is asked for with it in its arguments is none of them: neither is an environment of Linux, and
@@ -21,6 +22,9 @@ const START: &str = r#"export "$0=$1"; shift; exec "$@""#;
 ///
 /// A process in exec(2) has no environment for a moment, so that one look which finds nothing proves nothing; it takes
 /// two of them, a moment apart.
+///
+/// A shell that is killed leaves what it waits for, and may just start the next: each is stopped before what is below it
+/// is listed, and those that have the mark stay until nothing below them lives.
 const END: &str = r#"name=$1 value=$2
 marked() {
     if [ "$(uname -s)" = FreeBSD ]; then
@@ -39,11 +43,33 @@ marked() {
         done 2> /dev/null
     fi
 }
+living() {
+    if [ "$(uname -s)" = FreeBSD ]; then
+        ps -ax -o pid= -o ppid= -o state=
+    else
+        cat /proc/[0-9]*/stat 2> /dev/null | sed 's/(.*)//' | while read -r pid state parent rest; do
+            echo "$pid $parent $state"
+        done
+    fi | while read -r pid parent state; do
+        case $state in Z*) ;; *) echo "$pid $parent" ;; esac
+    done
+}
+children() {
+    living | while read -r pid parent; do
+        case " $* " in *" $parent "*) echo "$pid" ;; esac
+    done
+}
 tries=0 empty=0
 while true; do
     pids=$(marked)
     if [ -n "$pids" ]; then
-        kill -9 $pids 2> /dev/null
+        below='' level=$pids
+        while [ -n "$level" ]; do
+            kill -STOP $level 2> /dev/null
+            level=$(children $level)
+            below="$below${level:+ $level}"
+        done
+        kill -9 ${below:-$pids} 2> /dev/null
         empty=0 tries=$((tries + 1))
     else
         empty=$((empty + 1))
@@ -63,6 +89,19 @@ pub(super) fn marked(mark: &str, program: &[String]) -> Vec<String> {
     start.into_iter().chain(program.iter().cloned()).collect()
 }
 
+/// A command whose shell has a mark, which nothing that it starts has: the shell is found by it, and by the shell all that
+/// it waits for, but no daemon that the command leaves. It ends as the command does.
+pub(super) fn watched(mark: &str, command: &[impl AsRef<str>]) -> Vec<String> {
+    // In one line, as `START`. A host that goes down kills the command and its shell, in any order: ssh then tells of a
+    // broken connection, and not of a command that failed.
+    let run = format!(
+        "unset {STARTED_MARK}; \"$@\"; s=$?; case $s in 137|143) kill -$((s - 128)) $$ ;; esac; exit $s"
+    );
+    let mut words = owned(&["sh", "-c", &run, "sh"]);
+    words.extend(owned(command));
+    marked(mark, &words)
+}
+
 /// What ends all that has a mark; none is no error.
 pub(super) fn ending(mark: &str) -> Errand {
     Errand::reading(&["sh", "-s", "--", STARTED_MARK, mark], END)
@@ -71,7 +110,7 @@ pub(super) fn ending(mark: &str) -> Errand {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::io::Write as _;
+    use std::io::{BufRead as _, BufReader, Write as _};
     use std::os::unix::fs::PermissionsExt as _;
     use std::path::Path;
     use std::process::{Command, Stdio};
@@ -91,7 +130,10 @@ mod tests {
         ("uname", "#!/bin/sh\n[ \"$*\" = -s ] && echo FreeBSD\n"),
         (
             "ps",
-            "#!/bin/sh\n[ \"$*\" = '-axwwe -o pid= -o command=' ] || exit 1\nfor process in /proc/[0-9]*; do\n    \
+            "#!/bin/sh\nif [ \"$*\" = '-ax -o pid= -o ppid= -o state=' ]; then\n    \
+             cat /proc/[0-9]*/stat 2> /dev/null | sed 's/(.*)//' | while read -r pid state parent rest; do\n    \
+             echo \"$pid $parent $state\"\ndone\nexit\nfi\n\
+             [ \"$*\" = '-axwwe -o pid= -o command=' ] || exit 1\nfor process in /proc/[0-9]*; do\n    \
              words=$(cat \"$process/environ\" \"$process/cmdline\" 2> /dev/null | tr '\\0' ' ')\n    \
              echo \"${process#/proc/} $words\"\ndone\n",
         ),
@@ -130,12 +172,14 @@ mod tests {
         testkit::require_tool!("sleep", "setsid");
         let folder = tempfile::tempdir().unwrap();
         ends_the_marked_alone("linux", folder.path());
+        ends_a_command_but_not_its_daemon("linux", folder.path());
         for (name, script) in OF_FREEBSD {
             let path = folder.path().join(name);
             fs::write(&path, script).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
         ends_the_marked_alone("freebsd", folder.path());
+        ends_a_command_but_not_its_daemon("freebsd", folder.path());
     }
 
     #[test]
@@ -144,6 +188,7 @@ mod tests {
         let applets = tempfile::tempdir().unwrap();
         testkit::install_applets(applets.path());
         ends_the_marked_alone("busybox", applets.path());
+        ends_a_command_but_not_its_daemon("busybox", applets.path());
     }
 
     fn ends_the_marked_alone(system: &str, programs: &Path) {
@@ -163,6 +208,38 @@ mod tests {
         assert!(goes(&other));
         // None is left, which is no error.
         end(&of("12"), programs);
+    }
+
+    fn ends_a_command_but_not_its_daemon(system: &str, programs: &Path) {
+        let mark = format!("fwdlab-test-{system}-{}-watched", std::process::id());
+        let script = "(setsid sleep 600 > /dev/null 2>&1 & echo $!); sh -c 'echo $$; exec sleep 600'; echo never";
+        let mut shell = command(&watched(&mark, &["sh", "-c", script]));
+        let mut shell = shell.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(shell.stdout.take().unwrap()).lines();
+        let [daemon, waited_for] = [(); 2].map(|()| lines.next().unwrap().unwrap());
+        end(&mark, programs);
+        assert!(goes(&waited_for));
+        assert!(!shell.wait().unwrap().success());
+        assert!(lines.next().is_none());
+        assert!(is_there(&daemon));
+        let killed = Command::new("kill").args(["-9", &daemon]).status();
+        assert!(killed.unwrap().success());
+    }
+
+    #[test]
+    fn a_watched_command_ends_as_it_does_by_itself() {
+        use std::os::unix::process::ExitStatusExt as _;
+
+        let status = |script: &str| {
+            let words = watched("m", &["sh", "-c", script]);
+            command(&words).status().unwrap()
+        };
+        assert_eq!(status("exit 3").code(), Some(3));
+        assert_eq!(status("exit 130").code(), Some(130));
+        assert_eq!(status("kill -9 $$").signal(), Some(9));
+        // What it starts has no mark.
+        let has_none = format!("[ -z \"${STARTED_MARK}\" ]");
+        assert_eq!(status(&has_none).code(), Some(0));
     }
 
     #[test]

@@ -120,7 +120,7 @@ pub(super) trait DutSystem {
         looks: Vec<Vec<String>>,
     ) -> Result<(Vec<Step>, Answers), LabError>;
 
-    /// Waits until those ports that are up have a link.
+    /// Waits until those ports that are up have a link, and addresses that are proved to be the only ones.
     ///
     /// # Errors
     /// `Host` where one has none in time, and those of the connection.
@@ -418,7 +418,7 @@ impl Dut {
         self.system.prove_neighbours(&self.host, families, stations)
     }
 
-    /// Waits until those ports that are up have a link.
+    /// Waits until those ports that are up have a link, and addresses that are proved to be the only ones.
     ///
     /// # Errors
     /// As of [`DutSystem::await_link`].

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::thread::sleep;
 use std::time::Duration;
 
+use fwdlab_model::VariantName;
+
 use crate::LabError;
 
 /// Names and values: `sysctl net.ipv4.ip_forward`, `offload eth1 generic-receive-offload`.
@@ -37,6 +39,46 @@ pub(super) fn difference(one: &Facts, other: &Facts) -> BTreeMap<String, (String
         .filter(|name| one.get(*name) != other.get(*name))
         .map(|name| (name.clone(), (value(one, name), value(other, name))))
         .collect()
+}
+
+/// What every variant was found to be when it was first looked at, in a block that counts.
+#[derive(Debug, Default)]
+pub(super) struct KnownFacts {
+    of: BTreeMap<VariantName, Facts>,
+    /// The variants that were first looked at in the attempt that is under way.
+    new: BTreeSet<VariantName>,
+}
+
+impl KnownFacts {
+    /// What of a variant is another than when it was first looked at, which may be now.
+    pub(super) fn another(&mut self, name: &VariantName, now: Facts) -> Option<String> {
+        let Some(known) = self.of.get(name) else {
+            self.of.insert(name.clone(), now);
+            self.new.insert(name.clone());
+            return None;
+        };
+        let differing = difference(known, &now);
+        (!differing.is_empty()).then(|| described(&differing))
+    }
+
+    /// Whether a variant was first looked at in the attempt that is under way, so that another look has to confirm it.
+    pub(super) fn is_new(&self, name: &VariantName) -> bool {
+        self.new.contains(name)
+    }
+
+    /// Forgets what was first seen in an attempt that has ended, unless its block counts.
+    pub(super) fn end_attempt(&mut self, counts: bool) {
+        for name in std::mem::take(&mut self.new) {
+            if !counts {
+                self.of.remove(&name);
+            }
+        }
+    }
+
+    /// The facts of the variants that were looked at.
+    pub(super) fn by_variant(&self) -> &BTreeMap<VariantName, Facts> {
+        &self.of
+    }
 }
 
 /// What is not as it was: new facts come with modules, which a rule may need and nobody takes out again.
@@ -168,6 +210,24 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn what_was_seen_in_an_attempt_that_does_not_count_is_forgotten() {
+        let name = VariantName::from_label("on");
+        let routes = |value: &str| Facts::from([("routes".to_owned(), value.to_owned())]);
+        let mut known = KnownFacts::default();
+        assert_eq!(known.another(&name, routes("odd")), None);
+        assert!(known.is_new(&name));
+        assert!(known.another(&name, routes("usual")).is_some());
+        known.end_attempt(false);
+        assert_eq!(known.another(&name, routes("usual")), None);
+        known.end_attempt(true);
+        assert!(!known.is_new(&name));
+        // What was seen before stays.
+        assert!(known.another(&name, routes("odd")).is_some());
+        known.end_attempt(false);
+        assert_eq!(known.another(&name, routes("usual")), None);
+    }
 
     #[test]
     fn a_difference_has_both_values() {

@@ -20,7 +20,7 @@ use super::cables::crossed_cables;
 use super::cpu_watch::CpuWatch;
 use super::detached::{Detached, LOAD_FRAMES_MIN, Window};
 use super::dut::{LinkSince, PortLinks, unless_refused};
-use super::facts::{Facts, described, difference, left};
+use super::facts::{Facts, KnownFacts, described, difference, left};
 use super::load::{
     BETWEEN_LOOKS, COUNTERS_LATE_MAX, SentLoad, Sums, account_for_not_sent, explain,
 };
@@ -45,7 +45,7 @@ pub(super) struct Measurement<'a> {
     link: &'a mut Link,
     changes: Changes<'a>,
     interrupts: Interrupts,
-    known: &'a mut BTreeMap<VariantName, Facts>,
+    known: &'a mut KnownFacts,
     /// What boots the DUT, where its variants need that.
     boots: Option<Boots<'a>>,
     /// How the DUT was before anything was changed, in the boot of the moment.
@@ -75,7 +75,7 @@ impl<'a> Measurement<'a> {
         link: &'a mut Link,
         journal: &'a mut Journal,
         interrupts: Interrupts,
-        known: &'a mut BTreeMap<VariantName, Facts>,
+        known: &'a mut KnownFacts,
         boots: Option<Boots<'a>>,
         on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<Self, LabError> {
@@ -420,13 +420,7 @@ impl<'a> Measurement<'a> {
 
     /// What of a variant is another than when it was first looked at.
     fn is_another(&mut self, name: &VariantName) -> Result<Option<String>, LabError> {
-        let now = self.link.dut.facts()?;
-        let Some(known) = self.known.get(name) else {
-            self.known.insert(name.clone(), now);
-            return Ok(None);
-        };
-        let differing = difference(known, &now);
-        Ok((!differing.is_empty()).then(|| described(&differing)))
+        Ok(self.known.another(name, self.link.dut.facts()?))
     }
 
     /// Puts the DUT back as it was, and proves it.
@@ -461,7 +455,7 @@ impl<'a> Measurement<'a> {
                 described(&left)
             )));
         }
-        Ok((log, differing_facts(resolved, known)))
+        Ok((log, differing_facts(resolved, known.by_variant())))
     }
 }
 
@@ -501,10 +495,11 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
         let measurement = &mut *self.measurement;
         let variant = slice.variant;
         let mut moved = measurement.link.dut.moved(variant)?;
-        if slice.round == 1 && moved.is_none() {
+        let design = &measurement.resolved.design;
+        let confirms = slice.round == design.rounds && measurement.known.is_new(&variant.name);
+        if (slice.round == 1 || confirms) && moved.is_none() {
             moved = measurement.is_another(&variant.name)?;
         }
-        let design = &measurement.resolved.design;
         let warm_up_ms = if self.is_warm { 0 } else { design.warm_up_ms };
         let settle_ms = design.settle_ms + warm_up_ms;
         let settle = Duration::from_millis(settle_ms.into());

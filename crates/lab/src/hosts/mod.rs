@@ -36,7 +36,6 @@ use std::time::{Duration, Instant};
 
 use fwdlab_model::{
     Binding, Direction, DutHost, Environment, HostTesterKind, Hosts, Placement, Resolved, System,
-    VariantName,
 };
 use fwdlab_sys::Interrupts;
 
@@ -50,7 +49,7 @@ pub(crate) use self::surveyed::SurveyedHost;
 use self::boot::{Booter, power_cycle};
 use self::both_ways::BothWays;
 use self::dut::Dut;
-use self::facts::{Facts, difference};
+use self::facts::{KnownFacts, difference};
 use self::journal_copy::{JournalCopy, journal_folder};
 use self::measurement::{Boots, Measurement};
 use self::pkt_gen::PktGenTester;
@@ -93,8 +92,7 @@ pub struct HostsLab {
     booter: Option<Booter>,
     link: Link,
     environment: Environment,
-    /// What every variant was found to be, the first time.
-    known: BTreeMap<VariantName, Facts>,
+    known: KnownFacts,
     /// Whether the user knows that lost links may not be seen.
     has_said_unseen: bool,
 }
@@ -240,7 +238,7 @@ impl HostsLab {
             booter,
             link,
             environment,
-            known: BTreeMap::new(),
+            known: KnownFacts::default(),
             has_said_unseen: false,
         };
         if let Some(why) = lab.journal_copy("try").unavailable()? {
@@ -273,11 +271,23 @@ impl HostsLab {
     }
 
     /// Why the DUT cannot have a variant, for each variant of the experiment. Before anything of it is changed or booted, it
-    /// is refused where something of its owner's could not be put back.
+    /// is refused where something of its owner's could not be put back. Where a connection breaks, or what stands on it ends,
+    /// it is asked again over another one.
     ///
     /// # Errors
     /// `Host` for what could not, and those of the connection.
     pub fn unavailable(&mut self, asks: Asks) -> Result<Vec<Option<String>>, LabError> {
+        match self.unavailable_now(asks) {
+            Err(error) if error.is_of_a_connection() => {
+                let link = self.link_once()?;
+                self.go_on_over(link);
+                self.unavailable_now(asks)
+            }
+            result => result,
+        }
+    }
+
+    fn unavailable_now(&mut self, asks: Asks) -> Result<Vec<Option<String>>, LabError> {
         let is_both = self.resolved.direction() == Direction::Both;
         if is_both && self.hosts.tester.uses == HostTesterKind::PktGen {
             let reason = "pkt-gen sends in one direction; ask for direction = \"forward\", or leave out \
@@ -364,11 +374,16 @@ impl HostsLab {
             (run.on_event)(LabEvent::Again {
                 why: error.to_string(),
             });
-            self.link = self.link_again(run.on_event)?;
-            self.keep_journal_copies();
-            if let Some(booter) = &mut self.booter {
-                booter.go_on(&self.link.dut_connection);
-            }
+            let link = self.link_again(run.on_event)?;
+            self.go_on_over(link);
+        }
+    }
+
+    fn go_on_over(&mut self, link: Link) {
+        self.link = link;
+        self.keep_journal_copies();
+        if let Some(booter) = &mut self.booter {
+            booter.go_on(&self.link.dut_connection);
         }
     }
 
@@ -405,7 +420,7 @@ impl HostsLab {
     /// Logs in, and lets a DUT come to rest that has booted meanwhile.
     fn link_once(&self) -> Result<Link, LabError> {
         let before = &self.link.dut;
-        let connection = Connection::open(Destination::of_dut(&self.hosts))?;
+        let connection = Connection::open_again(Destination::of_dut(&self.hosts))?;
         let mut link = Link::open(
             &self.hosts,
             self.system,
@@ -421,6 +436,16 @@ impl HostsLab {
     }
 
     fn measure_once(&mut self, run: &mut BlockRun<'_>) -> Result<BlockOutcome, LabError> {
+        let outcome = self.attempt(run);
+        let counts = outcome.as_ref().is_ok_and(|outcome| {
+            let mut trials = outcome.trials.iter();
+            trials.all(|trial| trial.invalid.is_empty())
+        });
+        self.known.end_attempt(counts);
+        outcome
+    }
+
+    fn attempt(&mut self, run: &mut BlockRun<'_>) -> Result<BlockOutcome, LabError> {
         let planned = run.planned;
         let regime = self.resolved.regime();
         let mut sequence = Sequence::begin(&self.resolved, regime, self.interrupts, run)?;

@@ -4,6 +4,7 @@
 //! key is not known is refused, nothing is asked for, and nothing is forwarded.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -17,9 +18,11 @@ use fwdlab_model::Hosts;
 use fwdlab_sys::Process;
 use tempfile::TempDir;
 
-use crate::journal::{BootUntil, Destination, Undo, Until};
+use super::descendants::{ending, watched};
+use crate::journal::{BootUntil, Destination, Undo, Until, boot, mark_of_commands};
 use crate::mechanism::question::Answers;
 use crate::mechanism::step::Errand;
+use crate::program::Output;
 use crate::{LabError, program};
 
 /// How long it may take until a host has let us in.
@@ -63,8 +66,8 @@ impl Destination {
         }
     }
 
-    /// The arguments of ssh up to the command, through a socket where there is one.
-    fn arguments(&self, socket: Option<&Path>) -> Vec<OsString> {
+    /// The arguments of ssh up to the command, through a socket.
+    fn arguments(&self, socket: &Path) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = Vec::new();
         let mut option = |text: &str| {
             arguments.push("-o".into());
@@ -86,72 +89,24 @@ impl Destination {
         ] {
             option(text);
         }
-        if socket.is_none() {
-            option("ControlPath=none");
-        }
         if let Some(config) = &self.config {
             arguments.push("-F".into());
             arguments.push(config.into());
         }
-        if let Some(socket) = socket {
-            arguments.push("-S".into());
-            arguments.push(socket.into());
-        }
+        arguments.push("-S".into());
+        arguments.push(socket.into());
         arguments
     }
 
     /// The whole command line of ssh for a command of the host.
-    pub(crate) fn command(
-        &self,
-        socket: Option<&Path>,
-        words: &[impl AsRef<str>],
-    ) -> Vec<OsString> {
+    fn command(&self, socket: &Path, words: &[impl AsRef<str>]) -> Vec<OsString> {
         let mut arguments = vec!["ssh".into()];
         arguments.extend(self.arguments(socket));
-        if socket.is_some() {
-            arguments.extend(["-o", "ControlMaster=no"].map(OsString::from));
-        }
+        arguments.extend(["-o", "ControlMaster=no"].map(OsString::from));
         arguments.push("--".into());
         arguments.push((&self.host).into());
         arguments.push(quoted(words).into());
         arguments
-    }
-
-    /// Runs a command over a connection of its own.
-    ///
-    /// # Errors
-    /// As of [`Connection::run`].
-    pub(crate) fn run_once(
-        &self,
-        words: &[impl AsRef<str>],
-        input: &str,
-    ) -> Result<String, LabError> {
-        let command = self.command(None, words);
-        self.attempt(&command, words, input)
-    }
-
-    /// Runs a command line of ssh, which is that of some words on the host.
-    fn attempt(
-        &self,
-        command: &[OsString],
-        words: &[impl AsRef<str>],
-        input: &str,
-    ) -> Result<String, LabError> {
-        let failed = |status: String, stderr: String| LabError::OnHost {
-            host: self.host.clone(),
-            command: program::command_line(words),
-            status,
-            stderr,
-        };
-        match program::run_for(COMMAND_TIME_MAX, command, input) {
-            Ok(output) if output.status.success() => Ok(output.stdout),
-            Ok(output) if output.status.code() == Some(SSH_FAILED) => {
-                Err(self.refused(&program::command_line(words), &output.stderr))
-            }
-            Ok(output) => Err(failed(output.status.to_string(), output.stderr)),
-            Err(LabError::Command { status, stderr, .. }) => Err(failed(status, stderr)),
-            Err(error) => Err(error),
-        }
     }
 
     /// That ssh itself failed, with what it says.
@@ -184,6 +139,10 @@ pub(crate) struct Connection {
     master: RefCell<Option<Child>>,
     /// Whether the host's shell was seen to print nothing at login.
     is_quiet: Cell<bool>,
+    /// By what commands of this process are found on the host.
+    mark: String,
+    /// Whether the end of such a command was not seen, which may still run there.
+    is_unanswered: Cell<bool>,
     _folder: TempDir,
 }
 
@@ -195,7 +154,8 @@ impl Connection {
     pub(crate) fn open(destination: Destination) -> Result<Self, LabError> {
         let all = std::env::temp_dir();
         remove_leftover_folders(&all);
-        let Process { pid, start_time } = Process::this()?;
+        let process = Process::this()?;
+        let Process { pid, start_time } = process;
         let folder = tempfile::Builder::new()
             .prefix(&format!("{FOLDER}{pid}-{start_time}-"))
             .tempdir_in(&all)
@@ -205,9 +165,22 @@ impl Connection {
             destination,
             master: RefCell::new(None),
             is_quiet: Cell::new(false),
+            mark: mark_of_commands(&boot()?, process),
+            is_unanswered: Cell::new(false),
             _folder: folder,
         };
         connection.log_in()?;
+        Ok(connection)
+    }
+
+    /// The same where another connection of this process may have broken: what went on over that is ended before the first
+    /// command.
+    ///
+    /// # Errors
+    /// As of [`open`](Self::open).
+    pub(crate) fn open_again(destination: Destination) -> Result<Self, LabError> {
+        let connection = Self::open(destination)?;
+        connection.is_unanswered.set(true);
         Ok(connection)
     }
 
@@ -274,16 +247,88 @@ impl Connection {
     }
 
     fn attempt(&self, words: &[impl AsRef<str>], input: &str) -> Result<String, LabError> {
-        let mut command = self.destination.command(Some(&self.socket), words);
-        if self.is_quiet.get() {
-            return self.destination.attempt(&command, words, input);
+        self.end_unanswered()?;
+        let there = watched(&self.mark, words);
+        let mut command = self.destination.command(&self.socket, &there);
+        if !self.is_quiet.get() {
+            let line = command.last_mut().expect("the host's command stands last");
+            *line = format!("echo '{FIRST_LINE}'; {}", quoted(&there)).into();
         }
-        let line = command.last_mut().expect("the host's command stands last");
-        *line = format!("echo '{FIRST_LINE}'; {}", quoted(words)).into();
-        let printed = self.destination.attempt(&command, words, input)?;
-        let answer = behind_login(&printed).map_err(|why| self.wrong(why))?;
+        self.is_unanswered.set(true);
+        let output = match self.output(&command, words, input) {
+            // Only ssh was ended by that.
+            Err(LabError::Command { status, stderr, .. }) => {
+                let status = match self.end_unanswered() {
+                    Ok(()) => status,
+                    Err(error) => {
+                        format!(
+                            "{status}; it may still run there, because it could not be ended: {error}"
+                        )
+                    }
+                };
+                return Err(self.failed(words, status, stderr));
+            }
+            output => output?,
+        };
+        self.is_unanswered.set(false);
+        if !output.status.success() {
+            return Err(self.failed(words, output.status.to_string(), output.stderr));
+        }
+        if self.is_quiet.get() {
+            return Ok(output.stdout);
+        }
+        let answer = behind_login(&output.stdout).map_err(|why| self.wrong(why))?;
         self.is_quiet.set(true);
         Ok(answer.to_owned())
+    }
+
+    /// What became of a command line of ssh, which is that of some words on the host.
+    ///
+    /// # Errors
+    /// `Ssh` where the connection broke, `Command` where it took too long or printed too much.
+    fn output(
+        &self,
+        command: &[OsString],
+        words: &[impl AsRef<str>],
+        input: &str,
+    ) -> Result<Output, LabError> {
+        let output = program::run_for(COMMAND_TIME_MAX, command, input)?;
+        if output.status.code() == Some(SSH_FAILED) {
+            return Err(self.refused(&program::command_line(words), output.stderr.trim()));
+        }
+        Ok(output)
+    }
+
+    /// Ends the command whose end was not seen, so that it does nothing behind those that follow.
+    fn end_unanswered(&self) -> Result<(), LabError> {
+        if !self.is_unanswered.get() {
+            return Ok(());
+        }
+        // It has no mark itself, by which it would find itself.
+        let Errand { words, input } = ending(&self.mark);
+        let command = self.destination.command(&self.socket, &words);
+        let output = match self.output(&command, &words, &input) {
+            Err(LabError::Command { status, stderr, .. }) => {
+                return Err(self.failed(&words, status, stderr));
+            }
+            output => output?,
+        };
+        if !output.status.success() {
+            return Err(self.failed(&words, output.status.to_string(), output.stderr));
+        }
+        self.is_unanswered.set(false);
+        Ok(())
+    }
+
+    /// Ends commands of processes that are gone, by their marks, before what they have changed is undone.
+    ///
+    /// # Errors
+    /// As of [`run`](Self::run).
+    pub(crate) fn end_commands(&self, marks: &BTreeSet<String>) -> Result<(), LabError> {
+        marks.iter().try_for_each(|mark| {
+            let Errand { words, input } = ending(mark);
+            self.run(&words, &input).map(|_| ())
+        })
     }
 
     /// Asks, by one errand, commands that change nothing.
@@ -322,21 +367,21 @@ impl Connection {
     ) -> Result<(), LabError> {
         let what = program::command_line(words);
         self.keep_open()?;
-        let command = self.destination.command(Some(&self.socket), words);
+        self.end_unanswered()?;
+        let there = watched(&self.mark, words);
+        let command = self.destination.command(&self.socket, &there);
         let failed = |source: io::Error| self.refused(&what, &source.to_string());
         let size = input.metadata().map_err(failed)?.len();
         let time_max = FILE_TIME_MIN + Duration::from_secs(size / FILE_BYTES_A_SECOND);
+        self.is_unanswered.set(true);
         let mut child = spawn(&command, input.into(), Stdio::null()).map_err(failed)?;
         let (status, stderr) = ended_within(&mut child, time_max).map_err(failed)?;
+        let is_answered = status.is_some_and(|status| status.code() != Some(SSH_FAILED));
+        self.is_unanswered.set(!is_answered);
         match status {
             Some(status) if status.success() => Ok(()),
-            Some(status) if status.code() == Some(SSH_FAILED) => Err(self.refused(&what, &stderr)),
-            Some(status) => Err(LabError::OnHost {
-                host: self.host().to_owned(),
-                command: what,
-                status: status.to_string(),
-                stderr,
-            }),
+            Some(_) if !is_answered => Err(self.refused(&what, &stderr)),
+            Some(status) => Err(self.failed(words, status.to_string(), stderr)),
             None => {
                 let why = format!("it had not ended after {} s", time_max.as_secs());
                 Err(self.refused(&what, &why))
@@ -350,7 +395,7 @@ impl Connection {
     /// `Ssh` where it cannot be started, or the connection not be had.
     pub(crate) fn start(&self, words: &[impl AsRef<str>]) -> Result<Child, LabError> {
         self.keep_open()?;
-        let command = self.destination.command(Some(&self.socket), words);
+        let command = self.destination.command(&self.socket, words);
         spawn(&command, Stdio::piped(), Stdio::piped())
             .map_err(|source| self.refused(&program::command_line(words), &source.to_string()))
     }
@@ -366,7 +411,7 @@ impl Connection {
     /// Runs a command that may take the host down with it, and closes what was open. Returns whether the host said
     /// that it did it: one that is gone does not.
     pub(crate) fn run_and_let_go(&self, words: &[impl AsRef<str>]) -> bool {
-        let command = self.destination.command(Some(&self.socket), words);
+        let command = self.destination.command(&self.socket, words);
         let output = program::run_for(LETTING_GO_TIME_MAX, &command, "");
         self.log_out();
         output.is_ok_and(|output| output.status.success())
@@ -379,7 +424,7 @@ impl Connection {
     pub(crate) fn log_in(&self) -> Result<(), LabError> {
         self.log_out();
         let mut command = vec![OsString::from("ssh")];
-        command.extend(self.destination.arguments(Some(&self.socket)));
+        command.extend(self.destination.arguments(&self.socket));
         let master = [
             "-o",
             "ControlMaster=yes",
@@ -423,6 +468,15 @@ impl Connection {
             let _ = master.wait();
         }
         let _ = std::fs::remove_file(&self.socket);
+    }
+
+    fn failed(&self, words: &[impl AsRef<str>], status: String, stderr: String) -> LabError {
+        LabError::OnHost {
+            host: self.host().to_owned(),
+            command: program::command_line(words),
+            status,
+            stderr,
+        }
     }
 
     fn refused(&self, what: &str, stderr: &str) -> LabError {
@@ -564,8 +618,10 @@ mod tests {
             host: "router".into(),
             config: Some("a b".into()),
         };
-        let command = destination.command(None, &["cat", "a b", "$(reboot)"]);
-        let end = ["-F", "a b", "--", "router", "'cat' 'a b' '$(reboot)'"];
+        let command = destination.command(Path::new("s"), &["cat", "a b", "$(reboot)"]);
+        let file = ["-F", "a b", "-S", "s"].map(OsString::from);
+        assert!(command.windows(4).any(|words| words == file), "{command:?}");
+        let end = ["--", "router", "'cat' 'a b' '$(reboot)'"];
         assert!(command.ends_with(&end.map(OsString::from)), "{command:?}");
         assert!(command.contains(&"StrictHostKeyChecking=yes".into()));
     }

@@ -13,14 +13,8 @@ use crate::mechanism::step::Errand;
 /// Over a connection for each change.
 impl CarryOut for Destination {
     fn carry_out(&self, undo: &Undo) -> Result<(), LabError> {
-        match undo {
-            Undo::OnHost {
-                at,
-                arguments,
-                input,
-            } => at.run_once(arguments, input).map(|_| ()),
-            _ => Connection::open(self.clone())?.carry_out(undo),
-        }
+        let at = undo.destination().unwrap_or(self);
+        Connection::open_again(at.clone())?.carry_out(undo)
     }
 }
 

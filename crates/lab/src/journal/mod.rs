@@ -9,6 +9,7 @@ mod copy;
 mod place;
 mod undo;
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -47,14 +48,30 @@ pub(crate) struct ChangeId {
 }
 
 impl ChangeId {
-    /// Whether the process that made the change still lives.
-    pub(crate) fn is_of_a_living_process(&self, boot: &str) -> bool {
-        let process = Process {
+    fn process(&self) -> Process {
+        Process {
             pid: self.pid,
             start_time: self.start_time,
-        };
-        self.boot == boot && process.is_alive()
+        }
     }
+
+    /// Whether the process that made the change still lives.
+    pub(crate) fn is_of_a_living_process(&self, boot: &str) -> bool {
+        self.boot == boot && self.process().is_alive()
+    }
+}
+
+/// By what commands of a process, in a boot of its machine, are found on hosts.
+pub(crate) fn mark_of_commands(boot: &str, process: Process) -> String {
+    let Process { pid, start_time } = process;
+    format!("fwdlab-{boot}-{pid}-{start_time}")
+}
+
+/// The same of the processes that made some changes.
+pub(crate) fn marks_of_commands(changes: &[Change]) -> BTreeSet<String> {
+    let ids = changes.iter().map(|change| &change.id);
+    ids.map(|id| mark_of_commands(&id.boot, id.process()))
+        .collect()
 }
 
 /// A change that was announced and, as far as the journal knows, not undone.
@@ -550,6 +567,18 @@ mod tests {
             );
         }
         assert_eq!(open_changes("").unwrap(), []);
+    }
+
+    #[test]
+    fn commands_of_a_process_have_one_mark_whatever_it_changed() {
+        let process = Process {
+            pid: 7,
+            start_time: 9,
+        };
+        let mark = mark_of_commands("b", process);
+        assert_eq!(mark, "fwdlab-b-7-9");
+        let marks = marks_of_commands(&[removal(1), removal(2)]);
+        assert_eq!(marks, BTreeSet::from([mark]));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::attachments::{Attachments, await_no_program};
 use super::boot::{Grub, boot};
 use super::facts::{BOOT_ID, facts};
 use super::look::NAMES;
-use super::ports::is_up;
+use super::ports::{ADDRESSES, addresses_of, has_tentative_address, is_up};
 use super::reached::network;
 use super::set_up::SetUp;
 use super::{losses, stacks, watch};
@@ -36,6 +36,9 @@ use crate::mechanism::step::{Step, owned};
 use crate::mechanism::tools::{self, Tool, tools_needed};
 use crate::mechanism::{self, DutPlace};
 use crate::profiler::ProfileSlice;
+
+/// How long IPv6 addresses are waited for to be proved; a port that never proves them changes no more for that.
+const ADDRESSES_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Prints something where irqbalance runs.
 pub(in crate::hosts) const BALANCER: [&str; 3] =
@@ -255,8 +258,7 @@ impl DutSystem for LinuxDut {
     }
 
     fn has_tentative_addresses(&self, host: &OnHost) -> Result<bool, LabError> {
-        let addresses = host.run(&["ip", "-o", "address", "show"])?;
-        Ok(addresses.contains(" tentative"))
+        Ok(has_tentative_address(&host.run(&ADDRESSES)?))
     }
 
     fn refuse_losses(
@@ -293,20 +295,30 @@ impl DutSystem for LinuxDut {
     fn await_link(&self, host: &OnHost) -> Result<(), LabError> {
         let start = Instant::now();
         let interfaces = host.ports();
-        let question = |interface: &str| cat(&format!("/sys/class/net/{interface}/carrier"));
+        let carrier_of = |interface: &str| cat(&format!("/sys/class/net/{interface}/carrier"));
         loop {
-            let questions = interfaces.map(question).to_vec();
+            let mut questions = interfaces.map(carrier_of).to_vec();
+            questions.extend(interfaces.map(addresses_of));
             let answers = host.connection.ask(questions)?;
-            let mut without = interfaces.into_iter();
             // Of one that is down there is no answer.
-            let without = without.find(|interface| answers.get(&question(interface)) == Some("0"));
-            let Some(interface) = without else {
-                return Ok(());
+            let has_carrier =
+                |interface: &str, value: &str| answers.get(&carrier_of(interface)) == Some(value);
+            // An address that is proved brings a route, which facts would lack before.
+            let is_proving = |interface: &str| {
+                let listed = answers.get(&addresses_of(interface)).unwrap_or_default();
+                has_carrier(interface, "1") && has_tentative_address(listed)
             };
-            if start.elapsed() > PORTS_TIME_MAX {
-                return Err(host.connection.wrong(format!(
-                    "{interface} has no link; check its cable and the tester's port"
-                )));
+            let mut without = interfaces.into_iter();
+            if let Some(interface) = without.find(|interface| has_carrier(interface, "0")) {
+                if start.elapsed() > PORTS_TIME_MAX {
+                    return Err(host.connection.wrong(format!(
+                        "{interface} has no link; check its cable and the tester's port"
+                    )));
+                }
+            } else if start.elapsed() > ADDRESSES_TIME_MAX
+                || !interfaces.into_iter().any(is_proving)
+            {
+                return Ok(());
             }
             sleep(Duration::from_millis(200));
         }

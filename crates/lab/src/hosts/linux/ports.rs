@@ -63,6 +63,16 @@ pub(super) fn addresses_of(interface: &str) -> Vec<String> {
     owned(&["ip", "-o", "address", "show", "dev", interface])
 }
 
+/// Whether an address among those that [`ADDRESSES`] lists is being proved to be the only one. One of which that failed stays
+/// tentative for good.
+pub(super) fn has_tentative_address(listed: &str) -> bool {
+    let is_tentative = |line| {
+        let words = words_of(line);
+        words.contains(&"tentative") && !words.contains(&"dadfailed")
+    };
+    listed.lines().any(is_tentative)
+}
+
 /// The device and the address of `3: eth1    inet 192.0.2.1/24 scope global eth1`; of a peer's the address has no length.
 pub(super) fn address_in(line: &str) -> Option<(&str, &str)> {
     match words_of(line).as_slice() {
@@ -115,5 +125,19 @@ mod tests {
             "10.0.0.0/8 \\\tnexthop dev eth1 \\\tnexthop dev eth2"
         ));
         assert!(is_up("0x1003") && !is_up("0x1002") && !is_up(""));
+    }
+
+    #[test]
+    fn an_address_is_tentative_until_it_is_proved_or_found_elsewhere() {
+        let proved = "3: eth1    inet6 fe80::1/64 scope link \\       valid_lft forever";
+        let tentative =
+            |rest: &str| format!("{proved}\n3: eth1    inet6 fe80::2/64 scope link {rest}");
+        assert!(!has_tentative_address(proved));
+        assert!(has_tentative_address(&tentative(
+            "tentative \\ valid_lft forever"
+        )));
+        assert!(!has_tentative_address(&tentative(
+            "dadfailed tentative \\ valid_lft forever"
+        )));
     }
 }
