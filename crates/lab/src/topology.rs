@@ -314,7 +314,7 @@ impl Topology {
         self.pin_polling_threads(cpu)
     }
 
-    /// Has the DUT's frames come in on the CPU of whoever sends, as they do before [`forward_on`](Self::forward_on).
+    /// Has the DUT receive on the CPU of the thread that sends, as it does before [`forward_on`](Self::forward_on).
     pub(crate) fn forward_in_place(&mut self, direction: Direction) -> Result<(), LabError> {
         for interface in receiving(direction) {
             let file = format!("/sys/class/net/{interface}/threaded");

@@ -156,7 +156,7 @@ impl RunningForwarder {
         Some(format!("{status}{}", self.said()))
     }
 
-    /// What it said last, behind what is told of it.
+    /// What it printed last, to follow what became of it.
     fn said(&self) -> String {
         match program::last_lines(&self.printed.text()) {
             said if said.is_empty() => "; it printed nothing".to_owned(),
