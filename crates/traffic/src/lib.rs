@@ -6,6 +6,7 @@ mod error;
 mod expected;
 mod frames;
 mod generator;
+mod generator_program;
 mod interface;
 mod interface_counters;
 mod interlock;
