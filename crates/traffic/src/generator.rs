@@ -6,12 +6,10 @@ use std::time::{Duration, Instant};
 
 use aya::maps::{Array, DevMap, MapData};
 use aya::programs::{ProgramError, TestRun, TestRunAttrs, TestRunOptions};
-use fwdlab_model::AddressFamily;
 use fwdlab_sys::WakeUp;
 
-use crate::generator_program::{State, load, pace_of, program_for, state};
+use crate::generator_program::{State, at_start, load, pace_of, program_for};
 use crate::running::{Alarm, Generates, Outcome, Running};
-use crate::turn::Sequence;
 use crate::{Frames, TrafficError, XdpProgram};
 
 /// Frames that the kernel runs through the program between two looks at its softirqs. A veth ring
@@ -75,9 +73,8 @@ pub struct Generator {
     // Closing the map's descriptor is left to the end: the program redirects through it.
     _interfaces: DevMap<MapData>,
     seed_frame: Vec<u8>,
-    sequence: Sequence,
-    family: AddressFamily,
-    is_bidirectional: bool,
+    /// The state in which it is about to send its first frame, but for the pace.
+    at_start: State,
     wake_up: WakeUp,
     /// The current pace.
     pace: Pace,
@@ -141,9 +138,7 @@ impl Generator {
             state,
             _interfaces: interfaces,
             seed_frame: frames.largest(),
-            sequence: frames.sequence(),
-            family: frames.family(),
-            is_bidirectional: directions.len() > 1,
+            at_start: at_start(frames, directions.len() > 1),
             wake_up,
             pace: Pace::SelfClocked,
         })
@@ -251,7 +246,8 @@ impl Generator {
 
     fn prepare(&mut self, pace: Pace) -> Result<(), TrafficError> {
         self.pace = pace;
-        let state = state(self.sequence, self.family, self.is_bidirectional, pace);
+        let mut state = self.at_start;
+        pace_of(&mut state, pace);
         self.state
             .set(0, state, 0)
             .map_err(|error| TrafficError::bpf("setting the generator", error))

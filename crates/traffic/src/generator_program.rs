@@ -4,19 +4,23 @@ use aya::maps::{Array, MapData};
 use fwdlab_model::AddressFamily;
 
 use crate::frames::{Head, REST_SIZE, Size};
-use crate::turn::Sequence;
 use crate::{Frames, Pace, TrafficError, XdpProgram, object_bytes};
 
 /// `struct generator` of the eBPF program, in words.
-pub(crate) type State = [u64; 11];
+pub(crate) type State = [u64; 12];
 
-/// The program that makes frames of these sizes: what several sizes cost more, the smallest need not
+const FLOWS_IN_PIECE: usize = 512;
+/// `struct piece` of the eBPF program.
+type Piece = [u16; FLOWS_IN_PIECE];
+
+/// The program that makes frames of these sizes in this order: what several sizes cost more, the smallest need not
 /// pay.
 pub(crate) fn program_for(frames: &Frames) -> &'static str {
-    if frames.are_smallest() {
-        "fwdlab_generate"
-    } else {
-        "fwdlab_generate_sizes"
+    match (frames.are_smallest(), frames.schedule().is_some()) {
+        (true, false) => "fwdlab_generate",
+        (true, true) => "fwdlab_generate_scheduled",
+        (false, false) => "fwdlab_generate_sizes",
+        (false, true) => "fwdlab_generate_sizes_scheduled",
     }
 }
 
@@ -25,19 +29,25 @@ pub(crate) fn load(directions: &[&Frames], name: &'static str) -> Result<XdpProg
     let frames = directions[0];
     let flows = directions
         .iter()
-        .map(|frames| frames.sequence().flows())
+        .map(|frames| frames.flows_in_share())
         .sum();
     let slots = frames.sequence().slots();
+    let pieces = pieces(frames);
+    let pieces_max = u32::try_from(pieces.len().max(1)).expect("an order is bounded");
     let mut program = XdpProgram::load_with_room(
         object_bytes!("../bpf/generator.bpf.o"),
         name,
-        &[("heads", flows), ("turn", slots)],
+        &[("heads", flows), ("turn", slots), ("schedule", pieces_max)],
     )?;
     let failed = |error| TrafficError::bpf("generator: writing the frames", error);
     let mut heads: Array<MapData, Head> = program.take_map("heads");
     let sent_heads = directions.iter().flat_map(|frames| frames.sent_heads());
     for (flow, head) in (0..).zip(sent_heads) {
         heads.set(flow, head, 0).map_err(failed)?;
+    }
+    let mut schedule: Array<MapData, Piece> = program.take_map("schedule");
+    for (number, piece) in (0..).zip(pieces) {
+        schedule.set(number, piece, 0).map_err(failed)?;
     }
     let mut turn: Array<MapData, Size> = program.take_map("turn");
     for (slot, size) in (0..).zip(frames.sizes_in_turn()) {
@@ -48,30 +58,37 @@ pub(crate) fn load(directions: &[&Frames], name: &'static str) -> Result<XdpProg
     Ok(program)
 }
 
-/// The state of a generator that is about to send its first frame.
-pub(crate) fn state(
-    sequence: Sequence,
-    family: AddressFamily,
-    is_bidirectional: bool,
-    pace: Pace,
-) -> State {
-    let is_inet6 = u32::from(family == AddressFamily::Inet6);
+/// The order of flows that are not sent in turn, in pieces of one length, the last filled up; none where they are.
+fn pieces(frames: &Frames) -> Vec<Piece> {
+    let schedule = frames.schedule().into_iter();
+    let flows: Vec<u16> = schedule.flat_map(|schedule| schedule.flows()).collect();
+    let piece = |flows: &[u16]| {
+        let mut piece = [0; FLOWS_IN_PIECE];
+        piece[..flows.len()].copy_from_slice(flows);
+        piece
+    };
+    flows.chunks(FLOWS_IN_PIECE).map(piece).collect()
+}
+
+/// The state of a generator that is about to send its first frame, but for the pace.
+pub(crate) fn at_start(frames: &Frames, is_bidirectional: bool) -> State {
+    let sequence = frames.sequence();
+    let is_inet6 = u32::from(frames.family() == AddressFamily::Inet6);
     let stretch = sequence.stretch();
-    let mut state = [
+    [
         0,
         0,
         0,
         0,
-        two_words(sequence.flows(), 0),
+        two_words(frames.flows_in_share(), 0),
         0,
         two_words(sequence.slots(), 0),
-        two_words(stretch, stretch),
+        stretch,
+        stretch,
         two_words(sequence.stretches(), 0),
         two_words(is_inet6, 0),
-        two_words(is_bidirectional.into(), 0),
-    ];
-    pace_of(&mut state, pace);
-    state
+        two_words(is_bidirectional.into(), sequence.places()),
+    ]
 }
 
 /// Sets what says when frames are due; the next one is due at once.
@@ -110,7 +127,7 @@ fn two_words(first: u32, second: u32) -> u64 {
 mod tests {
     use aya::maps::DevMap;
     use aya::programs::{TestRun, TestRunOptions};
-    use fwdlab_model::{FrameSize, PortRange, Traffic};
+    use fwdlab_model::{FrameSize, PortRange, SCHEDULE_FRAMES, Traffic, Zipf};
     use fwdlab_packet::MacAddress;
 
     use super::*;
@@ -134,7 +151,12 @@ mod tests {
     }
 
     fn frames(family: AddressFamily, sizes: &[(u16, u16)]) -> Frames {
+        frames_in_order(family, sizes, None)
+    }
+
+    fn frames_in_order(family: AddressFamily, sizes: &[(u16, u16)], zipf: Option<Zipf>) -> Frames {
         let traffic = Traffic {
+            zipf,
             sources: 3,
             destinations: 2,
             source_ports: PortRange {
@@ -185,9 +207,9 @@ mod tests {
             interfaces.set(direction, 1, None, 0).unwrap();
         }
         let frames = directions[0];
-        let is_bidirectional = directions.len() > 1;
-        let start = state(frames.sequence(), frames.family(), is_bidirectional, pace);
-        map.set(0, start, 0).unwrap();
+        let mut state = at_start(frames, directions.len() > 1);
+        pace_of(&mut state, pace);
+        map.set(0, state, 0).unwrap();
         (program, map)
     }
 
@@ -204,6 +226,44 @@ mod tests {
         for number in 0..frames.sequence().period() * 2 + 5 {
             assert_eq!(made_by(&program, &left), frames.sent(number), "{number}");
             assert_eq!(made_by(&program, &left), back.sent(number), "{number} back");
+        }
+    }
+
+    /// Frames at the beginning, and where the order of flows begins again, are byte for byte those that were planned.
+    fn assert_makes_the_scheduled(frames: &Frames, name: &'static str) {
+        let back = frames.reversed(link(3), link(4));
+        let sequence = frames.sequence();
+        let left = vec![0xaa; frames.largest().len()];
+        for directions in [&[frames][..], &[frames, &back]] {
+            let (program, mut map) = ready(directions, name, Pace::SelfClocked);
+            for first in [0, SCHEDULE_FRAMES - 700] {
+                let (place, slot) = sequence.at(first.into());
+                let mut state = map.get(&0, 0).unwrap();
+                state[4] = two_words(frames.flows_in_share(), place);
+                state[6] = two_words(sequence.slots(), slot);
+                state[8] = sequence.stretch() - u64::from(first);
+                map.set(0, state, 0).unwrap();
+                for number in (u64::from(first)..).take(1400) {
+                    for direction in directions {
+                        assert_eq!(made_by(&program, &left), direction.sent(number), "{number}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_program_makes_every_frame_of_heavy_flows_as_planned() {
+        testkit::require_root!();
+        let zipf = Some("1.1".parse().unwrap());
+        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+            let smallest = frames_in_order(family, &[(64, 1)], zipf);
+            assert_makes_the_scheduled(&smallest, "fwdlab_generate_scheduled");
+            let sizes = [(64, 7), (594, 4), (1518, 1)];
+            let imix = frames_in_order(family, &sizes, zipf);
+            for share in imix.shared_out(2).unwrap() {
+                assert_makes_the_scheduled(&share, "fwdlab_generate_sizes_scheduled");
+            }
         }
     }
 

@@ -14,6 +14,7 @@ mod memory;
 mod pacer;
 mod receivers;
 mod running;
+mod schedule;
 mod scrutiny;
 mod senders;
 mod sink;
