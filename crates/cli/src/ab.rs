@@ -68,6 +68,7 @@ pub(crate) fn ab(arguments: AbArguments) -> anyhow::Result<Code> {
         families: arguments.family.clone(),
         frame_sizes: arguments.frame_size.clone(),
         flows: arguments.flows.clone(),
+        zipf: arguments.zipf,
         load: arguments.load,
         blocks: blocks_min(change.compared())?,
         rounds: ROUNDS,

@@ -12,7 +12,7 @@ use clap::{
 };
 use clap_complete::Shell;
 use fwdlab_model::{
-    AddressFamily, FrameSizes, LoadChoice, PortRange, Tester, change_options, nearest,
+    AddressFamily, FrameSizes, LoadChoice, PortRange, Tester, Zipf, change_options, nearest,
     parse_address,
 };
 use fwdlab_packet::MacAddress;
@@ -247,6 +247,9 @@ pub(crate) struct AbArguments {
     /// How many flows; several numbers with commas are measured one after the other and judged apart
     #[arg(long, value_name = "N", default_value = "2000", value_delimiter = ',', value_parser = flows)]
     pub(crate) flows: Vec<(u32, u32)>,
+    /// Zipf exponent of the flows, 0.01 to 10; default: every flow in its turn
+    #[arg(long, value_name = "EXPONENT", allow_negative_numbers = true)]
+    pub(crate) zipf: Option<Zipf>,
     /// What is offered: lab (as the lab has it), self-clocked, overload, packets per second, or a
     /// share of the line rate like 50%
     #[arg(long, value_name = "LOAD", default_value = "lab")]
@@ -754,6 +757,9 @@ pub(crate) struct TrafficArguments {
     /// Destination ports of UDP: one, or first-last
     #[arg(long, value_name = "PORTS", default_value = "2000")]
     pub(crate) destination_ports: PortRange,
+    /// Zipf exponent of the flows, 0.01 to 10; default: every flow in its turn
+    #[arg(long, value_name = "EXPONENT", allow_negative_numbers = true)]
+    pub(crate) zipf: Option<Zipf>,
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{AddressFamily, FirstAddresses, FlowEnd, FrameSizes, Traffic, TrafficFault};
+use fwdlab_report::heavy_flows;
 use fwdlab_sys::Interrupts;
 
 use crate::args::TrafficArguments;
@@ -28,6 +29,7 @@ impl TrafficArguments {
             destinations: self.destinations,
             source_ports: self.source_ports,
             destination_ports: self.destination_ports,
+            zipf: self.zipf,
             first_addresses: [(self.family, first)].into(),
             ..Traffic::default()
         };
@@ -59,10 +61,12 @@ fn options(fault: &TrafficFault) -> &'static str {
 
 /// Flows and sizes in words.
 pub(crate) fn described(traffic: &Traffic, family: AddressFamily) -> String {
+    let heavy = heavy_flows(traffic).map(|shares| format!(" ({shares})"));
     format!(
-        "{} {} flows, frames of {} bytes",
+        "{} {} flows{}, frames of {} bytes",
         traffic.flows(),
         family.protocol(),
+        heavy.unwrap_or_default(),
         FrameSizes(traffic.frame_sizes.clone())
     )
 }

@@ -411,9 +411,13 @@ fn trials(
     let mut trials = Vec::new();
     for order in &planned.strata {
         let traffic = resolved.traffic(order.stratum);
+        let flows_in_turn = match traffic.zipf {
+            None => Some(traffic.flows_in_all_directions()),
+            Some(_) => None,
+        };
         let of_stratum = validity::of_stratum(
             &block.conservation[&order.stratum],
-            traffic.flows_in_all_directions(),
+            flows_in_turn,
             generator_stopped.get(&order.stratum),
             asked,
         );

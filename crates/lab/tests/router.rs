@@ -320,6 +320,25 @@ fn the_ends_of_every_knob_are_forwarded_through_in_both_directions() {
     }
 }
 
+/// Each of the 2000 flows is proved, and under the load a few of them have nearly all frames.
+#[test]
+fn heavy_flows_go_through_one_queue_or_several() {
+    let mut resolved = experiment(L2_PREPEND);
+    resolved.traffics[0].zipf = Some("3".parse().unwrap());
+    let flows_sent = resolved.traffics[0].flow_shares().unwrap().flows_sent;
+    assert!(flows_sent < 200);
+    for queues in [1, 3] {
+        let load = Load::SelfClocked;
+        let resolved = under(load, RouterTester::Inline, queues, 1.25, resolved.clone());
+        let (_, outcome) = measure(&resolved);
+        for conservation in outcome.block.conservation.values() {
+            let verification = &conservation.verification;
+            assert!(verification.checked_frames > u64::from(flows_sent));
+            assert!((1..=flows_sent).contains(&verification.flows_seen));
+        }
+    }
+}
+
 #[test]
 fn several_queues_take_turns_on_one_cpu() {
     let resolved = experiment(L2_PREPEND);

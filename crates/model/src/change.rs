@@ -12,6 +12,7 @@ use crate::toml_text::quoted;
 use crate::traffic::{FLOWS_MAX, IMIX_WORD, LoadChoice, imix};
 use crate::traffic_text::FrameSizes;
 use crate::words::{AddressFamily, Level, safe_name};
+use crate::zipf::Zipf;
 
 /// The word for no ruleset and no image.
 const NONE: &str = "none";
@@ -454,6 +455,8 @@ pub struct Conditions {
     pub frame_sizes: FrameSizes,
     /// How many flows, of which [`flows`] has made sources and destinations; each number is a traffic of its own.
     pub flows: Vec<(u32, u32)>,
+    /// How heavy flows are, where they are not sent in turn.
+    pub zipf: Option<Zipf>,
     /// What is asked of the generator.
     pub load: LoadChoice,
     /// Blocks.
@@ -477,6 +480,8 @@ impl Conditions {
         };
         let families = families.join(", ");
         let frame_size = sizes_text(&self.frame_sizes);
+        let zipf = self.zipf.map(|zipf| format!("zipf = {zipf}\n"));
+        let zipf = zipf.unwrap_or_default();
         let traffics = self.flows.iter().map(|(sources, destinations)| {
             let header = match self.flows.len() {
                 1 => "[traffic]".to_owned(),
@@ -484,7 +489,7 @@ impl Conditions {
             };
             format!(
                 "{header}\nfamilies = [{families}]\nframe_size = {frame_size}\nsources = {sources}\ndestinations = \
-                 {destinations}\nload = {load}\n\n"
+                 {destinations}\n{zipf}load = {load}\n\n"
             )
         });
         format!(

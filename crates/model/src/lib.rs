@@ -40,6 +40,7 @@ mod traffic_text;
 mod variants;
 pub mod words;
 mod written_record;
+mod zipf;
 
 pub use addresses::{AddressRange, NeverForwarded, RangeError, masked};
 pub use binding::{
@@ -85,3 +86,4 @@ pub use traffic::{BURST_FRAMES, FLOWS_MAX, FRAME_SIZE, LoadChoice, PPS_MAX, WIRE
 pub use traffic_check::{FlowEnd, TrafficFault};
 pub use traffic_text::{FrameSizes, TrafficTextError, parse_address};
 pub use words::{AddressFamily, Level, LoadRegime, VariantName};
+pub use zipf::{FlowShares, SCHEDULE_FRAMES, Zipf, ZipfError};

@@ -14,6 +14,7 @@ use crate::load::Load;
 use crate::profile::Profiling;
 use crate::stratum::{self, Stratum, TrafficName};
 use crate::words::{AddressFamily, Level, LoadRegime, VariantName};
+use crate::zipf::Zipf;
 
 /// An experiment whose defaults, variants, comparisons and lab are all settled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -261,6 +262,9 @@ pub struct Traffic {
     pub source_ports: PortRange,
     /// Destination ports of UDP.
     pub destination_ports: PortRange,
+    /// How heavy flows are, where they are not sent in turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zipf: Option<Zipf>,
     /// Where each family's addresses begin, where the experiment says; the lab chooses otherwise.
     pub first_addresses: BTreeMap<AddressFamily, FirstAddresses>,
     /// Through which of the DUT's ports the frames come in.
@@ -291,6 +295,7 @@ impl Default for Traffic {
             destinations: 100,
             source_ports: port,
             destination_ports: port,
+            zipf: None,
             first_addresses: BTreeMap::new(),
             direction: Direction::Forward,
             load: Load::SelfClocked,

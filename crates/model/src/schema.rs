@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::document::ENTRIES_MAX;
 use crate::schema_parts::{line, program, table, words};
 use crate::words::AddressFamily;
-use crate::{experiment, hosts, lab_file, mechanism, profile, traffic, variants};
+use crate::{experiment, hosts, lab_file, mechanism, profile, traffic, variants, zipf};
 
 /// The schema of experiment files, in draft 2020-12.
 #[must_use]
@@ -172,6 +172,10 @@ fn traffic_table() -> Value {
             "inet6": ranges("2001:2:0:10::1-2001:2:0:10::14"),
             "source_ports": ports("Source ports of UDP."),
             "destination_ports": ports("Destination ports of UDP."),
+            "zipf": number(
+                "Exponent of a Zipf distribution of the frames over the flows; by default every flow is sent in its turn.",
+                &zipf::ZIPF_EXPONENT,
+            ),
             "direction": words("Through which of the DUT's ports the frames come in.", traffic::DIRECTIONS),
             "load": load(),
             "burst": integer("Frames that a paced generator sends back to back.", &traffic::BURST_FRAMES),

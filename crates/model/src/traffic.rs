@@ -18,6 +18,7 @@ use crate::stratum::{Stratum, TrafficName, TrafficNameError};
 use crate::traffic_check::{OTHER_ADDRESSES, TrafficFault};
 use crate::traffic_text::TrafficTextError;
 use crate::words::AddressFamily;
+use crate::zipf::Zipf;
 
 pub(crate) const TRAFFIC_KEYS: &[&str] = &[
     "name",
@@ -29,6 +30,7 @@ pub(crate) const TRAFFIC_KEYS: &[&str] = &[
     "inet6",
     "source_ports",
     "destination_ports",
+    "zipf",
     "direction",
     "load",
     "burst",
@@ -276,6 +278,9 @@ impl TrafficEntry {
             traffic.destination_ports = range;
         }
         check_flows(reading, table, &traffic);
+        if let Some(value) = table.value("zipf") {
+            traffic.zipf = Zipf::read(reading, value, &table.what("zipf"));
+        }
         if let Some(value) = table.value("direction")
             && let Some(direction) = reading.word(value, &table.what("direction"), DIRECTIONS)
         {

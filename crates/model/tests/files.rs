@@ -256,7 +256,7 @@ fn the_examples_of_the_guide_are_an_experiment_and_its_lab() {
     // Which lab it is, only the first example says.
     let traffics = format!("lab = \"../labs/netns.toml\"\n{traffics}");
     let by_traffic = files.clone().with(EXPERIMENT, traffics).resolved();
-    assert_eq!(by_traffic.strata().count(), 3);
+    assert_eq!(by_traffic.strata().count(), 4);
     assert_eq!(
         labels(&files.resolved()),
         [
@@ -471,6 +471,20 @@ fn traffic_has_sizes_ranges_ports_and_directions() {
 }
 
 #[test]
+fn flows_are_sent_in_turn_unless_the_traffic_says_how_heavy_they_are() {
+    let record = |traffic: &str| {
+        let resolved = small(traffic).resolved();
+        serde_json::to_string(&resolved.traffics[0]).unwrap()
+    };
+    // As records had it before flows could be heavy, so that their hashes stay.
+    assert!(!record("[traffic]\nsources = 7\n").contains("zipf"));
+    for (exponent, recorded) in [("1.1", "\"zipf\":1.1"), ("1", "\"zipf\":1.0")] {
+        let record = record(&format!("[traffic]\nzipf = {exponent}\n"));
+        assert!(record.contains(recorded), "{record}");
+    }
+}
+
+#[test]
 fn traffic_that_cannot_be() {
     assert_snapshot!(
         small(
@@ -541,6 +555,15 @@ fn traffic_that_cannot_be() {
         ("frame_size = \"IMIX\"", "\"imix\" or a list"),
         ("source_ports = 0", "from 1 to 65535"),
         ("load = \"overlaod\"", "did you mean \"overload\"?"),
+        (
+            "zipf = 0",
+            "`zipf` in [traffic] must be a number from 0.01 to 10",
+        ),
+        ("zipf = -1.1", "from 0.01 to 10"),
+        ("zipf = 10.5", "from 0.01 to 10"),
+        ("zipf = nan", "from 0.01 to 10"),
+        ("zipf = inf", "from 0.01 to 10"),
+        ("zipf = \"1.1\"", "from 0.01 to 10"),
     ] {
         let errors = errors(traffic);
         assert!(errors.contains(error), "{traffic}\n{errors}");

@@ -73,7 +73,7 @@ pub use profile_sections::{
     RejectedProfile,
 };
 pub use report::*;
-pub use sentences::settled_load;
+pub use sentences::{heavy_flows, settled_load};
 pub use sessions::{RerunsSection, Session, SessionSection, SessionVariant, compare_sessions};
 pub use summary::SUMMARY_SCHEMA_VERSION;
 pub use text::{inert, one_line};

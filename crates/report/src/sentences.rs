@@ -332,11 +332,30 @@ fn flows(traffic: &Traffic) -> String {
         Direction::Both => ", in both directions",
     };
     format!(
-        "{} of {size} ({}), {}{both}",
+        "{} of {size} ({}), {}{both}{}",
         plural(traffic.flows(), "flow"),
         parts.join(" x "),
-        families.join(" and ")
+        families.join(" and "),
+        heavy_flows(traffic).map_or_else(String::new, |shares| format!("; {shares}"))
     )
+}
+
+/// What the heaviest flows have of the frames, where flows are not sent in turn: `Zipf-distributed with exponent 1.1, ...`.
+#[must_use]
+pub fn heavy_flows(traffic: &Traffic) -> Option<String> {
+    let (zipf, shares) = (traffic.zipf?, traffic.flow_shares()?);
+    let (sent, all) = (shares.flows_sent, traffic.flows());
+    let sent = if sent < all {
+        format!("; {sent} of {all} flows are heavy enough to be sent at all")
+    } else {
+        String::new()
+    };
+    Some(format!(
+        "Zipf-distributed with exponent {zipf}: {} of the frames are of the heaviest flow, {} of the heaviest hundredth of \
+         the flows{sent}",
+        format::part(shares.heaviest_flow_percent),
+        format::part(shares.heaviest_hundredth_percent),
+    ))
 }
 
 /// The generator's own cost by stratum, where it was measured.
@@ -683,6 +702,30 @@ mod tests {
         assert_eq!(format::effect(&effect), "+0.3 % [-0.4, +0.9] (93.8 %)");
         effect.interval = Some(interval(-0.6, 1.2, 96.875));
         assert_eq!(format::effect(&effect), "+0.3 % [-0.6, +1.2]");
+    }
+
+    #[test]
+    fn heavy_flows_say_what_they_have() {
+        let traffic = |destinations, zipf: Option<&str>| Traffic {
+            destinations,
+            zipf: zipf.map(|zipf| zipf.parse().unwrap()),
+            ..Traffic::default()
+        };
+        let sent = |traffic| traffics(&[traffic]).remove(0);
+        assert_eq!(
+            sent(traffic(100, None)),
+            "2000 flows of smallest UDP packets (20 sources x 100 destinations), IPv4"
+        );
+        assert_eq!(
+            sent(traffic(100, Some("1.1"))),
+            "2000 flows of smallest UDP packets (20 sources x 100 destinations), IPv4; Zipf-distributed with exponent \
+             1.1: 16.9 % of the frames are of the heaviest flow, 54.0 % of the heaviest hundredth of the flows"
+        );
+        assert_eq!(
+            heavy_flows(&traffic(3000, Some("1.5"))).unwrap(),
+            "Zipf-distributed with exponent 1.5: 38.4 % of the frames are of the heaviest flow, 97.2 % of the heaviest \
+             hundredth of the flows; 13070 of 60000 flows are heavy enough to be sent at all"
+        );
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_model::{Conservation, LoadRecord, Stratum, Traffic};
+use fwdlab_model::{Conservation, FlowShares, LoadRecord, Stratum, Traffic};
 use serde::{Deserialize, Serialize};
 
 /// What the traffic's ranges make.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowsSection {
     /// Flows in one direction.
     pub flows: u32,
@@ -16,6 +16,9 @@ pub struct FlowsSection {
     pub source_ports: u32,
     /// Destination ports of each.
     pub destination_ports: u32,
+    /// What the heaviest flows have of the frames, where flows are not sent in turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shares: Option<FlowShares>,
 }
 
 impl FlowsSection {
@@ -25,6 +28,7 @@ impl FlowsSection {
             in_all_directions: traffic.flows_in_all_directions(),
             source_ports: traffic.source_ports.count(),
             destination_ports: traffic.destination_ports.count(),
+            shares: traffic.flow_shares(),
         }
     }
 }

@@ -23,16 +23,16 @@ struct generator {
 	__u32 gap_fraction;   /* the gap's part below 1 ns, in 2^-32 ns */
 	__u32 next_fraction;
 	__u32 flows; /* in one direction */
-	__u32 flow;  /* the next frame's flow */
+	__u32 place; /* of the next frame in the order of flows */
 	__u32 burst_frames;
 	__u32 burst_left; /* frames that are due with the last one */
 	/* Only for frames of several sizes, or of one that is not the smallest. */
 	__u32 slots; /* frames in a turn of the sizes */
 	__u32 slot;  /* the next frame's place in it */
-	/* Flows and slots meet again after a stretch: their least common multiple. Each stretch
-	 * begins one slot further, until every flow had every slot. */
-	__u32 stretch;
-	__u32 stretch_left;
+	/* Places and slots meet again after a stretch: their least common multiple. Each stretch
+	 * begins one slot further, until every place had every slot. */
+	__u64 stretch;
+	__u64 stretch_left;
 	__u32 stretches;
 	__u32 stretches_done;
 	__u32 is_inet6;
@@ -40,7 +40,16 @@ struct generator {
 	 * answers it: 0 is there, 1 is back. */
 	__u32 direction;
 	__u32 last_direction;
-	__u32 padding;
+	/* After so many frames the order of flows repeats. Where flows are sent in turn, there are
+	 * as many places as flows, and a place is its flow. */
+	__u32 places;
+};
+
+#define FLOWS_IN_PIECE 512 /* a power of two */
+
+/* A piece of the order of flows that are not sent in turn. */
+struct piece {
+	__u16 flows[FLOWS_IN_PIECE];
 };
 
 struct {
@@ -49,6 +58,15 @@ struct {
 	__type(key, __u32);
 	__type(value, union head);
 } heads SEC(".maps");
+
+/* The flow at each place, where flows are not sent in turn. Packed, and read one after the other, so that
+ * it takes few of the caches that the DUT's tables are in. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* as many as hold all places */
+	__type(key, __u32);
+	__type(value, struct piece);
+} schedule SEC(".maps");
 
 /* The sizes of a turn, in the order in which they are sent. */
 struct {
@@ -148,21 +166,39 @@ static __always_inline void write_rest(void *at, void *end, const union rest *r)
 	}
 }
 
-/* Goes on to the flow that answers, or to the next one: whether to the next one. */
-static __always_inline int go_on(struct generator *g, __u32 flow, __u32 direction)
+/* The head of the next frame. */
+static __always_inline union head *next_head(const struct generator *g, __u32 place,
+					     __u32 direction, int is_scheduled)
+{
+	__u32 flow = place;
+
+	if (is_scheduled) {
+		__u32 number = place / FLOWS_IN_PIECE;
+		const struct piece *p = bpf_map_lookup_elem(&schedule, &number);
+
+		if (!p)
+			return 0;
+		flow = p->flows[place % FLOWS_IN_PIECE];
+	}
+	if (direction)
+		flow += g->flows;
+	return bpf_map_lookup_elem(&heads, &flow);
+}
+
+/* Goes on to the flow that answers, or to the next place: whether to the next place. */
+static __always_inline int go_on(struct generator *g, __u32 place, __u32 direction)
 {
 	if (direction != g->last_direction) {
 		g->direction = 1;
 		return 0;
 	}
 	g->direction = 0;
-	g->flow = flow + 1 < g->flows ? flow + 1 : 0;
+	g->place = place + 1 < g->places ? place + 1 : 0;
 	return 1;
 }
 
 /* Frames of the smallest size only. */
-SEC("xdp")
-int fwdlab_generate(struct xdp_md *ctx)
+static __always_inline int generate(struct xdp_md *ctx, int is_scheduled)
 {
 	__u64 *frame = (void *)(long)ctx->data;
 	void *end = (void *)(long)ctx->data_end;
@@ -174,22 +210,20 @@ int fwdlab_generate(struct xdp_md *ctx)
 	if (g->gap_ns && !frame_is_due(g))
 		return XDP_DROP;
 
-	__u32 flow = g->flow, direction = g->direction;
-	__u32 place = direction ? g->flows + flow : flow;
-	union head *h = bpf_map_lookup_elem(&heads, &place);
+	__u32 place = g->place, direction = g->direction;
+	union head *h = next_head(g, place, direction, is_scheduled);
 
 	if (!h)
 		return XDP_ABORTED;
 	write_head(frame, end, h);
 
-	go_on(g, flow, direction);
+	go_on(g, place, direction);
 	g->offered_frames++;
 	return bpf_redirect_map(&interfaces, direction, XDP_ABORTED);
 }
 
 /* Frames of any sizes: each comes as large as the largest and is cut. */
-SEC("xdp")
-int fwdlab_generate_sizes(struct xdp_md *ctx)
+static __always_inline int generate_sizes(struct xdp_md *ctx, int is_scheduled)
 {
 	__u32 zero = 0;
 	struct generator *g = bpf_map_lookup_elem(&generator, &zero);
@@ -200,9 +234,8 @@ int fwdlab_generate_sizes(struct xdp_md *ctx)
 	if (g->gap_ns && !frame_is_due(g))
 		return XDP_DROP;
 
-	__u32 flow = g->flow, slot = g->slot, direction = g->direction;
-	__u32 place = direction ? g->flows + flow : flow;
-	union head *h = bpf_map_lookup_elem(&heads, &place);
+	__u32 place = g->place, slot = g->slot, direction = g->direction;
+	union head *h = next_head(g, place, direction, is_scheduled);
 	struct size *size = bpf_map_lookup_elem(&turn, &slot);
 
 	if (!h || !size)
@@ -230,7 +263,7 @@ int fwdlab_generate_sizes(struct xdp_md *ctx)
 		write_rest(frame + INET_HEAD_LENGTH, end, r);
 	}
 
-	if (go_on(g, flow, direction)) {
+	if (go_on(g, place, direction)) {
 		g->slot = slot + 1 < g->slots ? slot + 1 : 0;
 		if (!--g->stretch_left) {
 			__u32 done = g->stretches_done + 1;
@@ -242,6 +275,31 @@ int fwdlab_generate_sizes(struct xdp_md *ctx)
 	}
 	g->offered_frames++;
 	return bpf_redirect_map(&interfaces, direction, XDP_ABORTED);
+}
+
+/* Each with a schedule is a program of its own: what it costs more, flows in turn need not pay. */
+SEC("xdp")
+int fwdlab_generate(struct xdp_md *ctx)
+{
+	return generate(ctx, 0);
+}
+
+SEC("xdp")
+int fwdlab_generate_scheduled(struct xdp_md *ctx)
+{
+	return generate(ctx, 1);
+}
+
+SEC("xdp")
+int fwdlab_generate_sizes(struct xdp_md *ctx)
+{
+	return generate_sizes(ctx, 0);
+}
+
+SEC("xdp")
+int fwdlab_generate_sizes_scheduled(struct xdp_md *ctx)
+{
+	return generate_sizes(ctx, 1);
 }
 
 /* The yardstick of the generator's own cost: the same loop, one constant frame. */

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fwdlab_model::{AddressFamily, Forwards, Traffic};
+use fwdlab_model::{AddressFamily, Forwards, SCHEDULE_FRAMES, Traffic};
 use fwdlab_packet::checksum::Sum;
 use fwdlab_packet::{Flow, Flows, MacAddress, UdpFrame, forwarded};
 
 use crate::TrafficError;
-use crate::turn::{Sequence, turn};
+use crate::schedule::Schedule;
+use crate::turn::{Order, Sequence, turn};
 
 /// The largest frame, with FCS: 1500 bytes of IP.
 pub const FRAME_SIZE_MAX: u16 = 1518;
@@ -38,8 +39,8 @@ pub struct Link {
 
 /// All frames of one address family, in the order in which they are sent.
 ///
-/// Flow and size step on with each frame. Every turn of the sizes holds each of them in its exact
-/// proportion, and every flow has every size.
+/// Flow and size step on with each frame: through the flows in turn, or through an order in which some of them are
+/// heavy. Every turn of the sizes holds each of them in its exact proportion, and every flow has every size.
 #[derive(Clone, Debug)]
 pub struct Frames {
     family: AddressFamily,
@@ -52,6 +53,8 @@ pub struct Frames {
     sizes: Vec<u16>,
     turn: Vec<usize>,
     share: Share,
+    /// The order of flows that are not sent in turn; those are not shared out.
+    schedule: Option<Schedule>,
 }
 
 /// The flows that are sent: every `parts`-th of all, from the one with the number `part` on.
@@ -108,10 +111,22 @@ impl Frames {
             sizes,
             turn: turn(&traffic.frame_sizes)?,
             share: Share::ALL,
+            schedule: traffic.zipf.map(|zipf| Schedule::new(zipf, flows.count())),
         })
     }
 
-    /// The same frames shared out: each flow is in one share, and each share has all sizes in their proportions.
+    /// The same frames with every flow in its turn, whatever their order is: for a proof of each of them.
+    #[must_use]
+    pub fn in_turn(&self) -> Self {
+        Self {
+            schedule: None,
+            ..self.clone()
+        }
+    }
+
+    /// The same frames shared out: each flow is in one share, and each share has all sizes in their proportions. Where some
+    /// flows are heavy, each share has all of them, from another place in their order on: no share of the flows would be
+    /// as heavy as another.
     ///
     /// # Errors
     /// `TooManyCpus` where there are fewer flows than shares.
@@ -121,9 +136,15 @@ impl Frames {
             .ok()
             .filter(|&parts| parts <= flows)
             .ok_or(TrafficError::TooManyCpus { cpus: parts, flows })?;
-        let share = |part| Self {
-            share: Share { part, parts },
-            ..self.clone()
+        let share = |part| match &self.schedule {
+            None => Self {
+                share: Share { part, parts },
+                ..self.clone()
+            },
+            Some(schedule) => Self {
+                schedule: Some(schedule.of_part(part, parts)),
+                ..self.clone()
+            },
         };
         Ok((0..parts).map(share).collect())
     }
@@ -154,7 +175,7 @@ impl Frames {
         self.forwards
     }
 
-    /// All flows, in the order in which they are sent where they are not shared out.
+    /// All flows, in the order of their turns.
     #[must_use]
     pub fn flows(&self) -> Flows {
         self.flows
@@ -169,7 +190,7 @@ impl Frames {
     /// The frame with that number, counted from 0, as it is sent: without FCS.
     #[must_use]
     pub fn sent(&self, number: u64) -> Vec<u8> {
-        let (flow, slot) = self.sequence().at(number);
+        let (flow, slot) = self.order().at(number);
         self.emit(self.sent_flow(flow), self.sizes[self.turn[slot as usize]])
     }
 
@@ -188,30 +209,57 @@ impl Frames {
             .collect()
     }
 
-    /// How many frames, from the first, hold every flow and every size at least once.
+    /// How many frames, from the first, hold every flow and every size at least once where flows are sent
+    /// [in turn](Self::in_turn).
     #[must_use]
     pub fn probe_frames(&self) -> u32 {
-        let sequence = self.sequence();
-        sequence.flows().max(sequence.slots())
+        self.flows_in_share().max(self.slots())
     }
 
     /// How many frames lie between two that the sink checks: at most 64, and so many that every
-    /// flow gets its turn with every size.
+    /// flow in the order gets its turn with every size.
     #[must_use]
     pub fn check_every(&self) -> u32 {
         self.sequence().check_every()
     }
 
     pub(crate) fn sequence(&self) -> Sequence {
-        let slots = u32::try_from(self.turn.len()).expect("a turn is bounded");
-        let Share { part, parts } = self.share;
-        let flows = (self.flows.count() - part).div_ceil(parts);
-        Sequence::new(flows, slots)
+        let places = match self.schedule {
+            None => self.flows_in_share(),
+            Some(_) => SCHEDULE_FRAMES,
+        };
+        Sequence::new(places, self.slots())
     }
 
-    /// The flows of this share, in the order in which they are sent.
+    /// The order of the frames, by the numbers of the flows in this share.
+    pub(crate) fn order(&self) -> Order {
+        if let Some(schedule) = &self.schedule {
+            // Now, rather than when the first frame is due.
+            schedule.made();
+        }
+        Order {
+            sequence: self.sequence(),
+            schedule: self.schedule.clone(),
+        }
+    }
+
+    /// The order of the flows where they are not sent in turn.
+    pub(crate) fn schedule(&self) -> Option<&Schedule> {
+        self.schedule.as_ref()
+    }
+
+    fn slots(&self) -> u32 {
+        u32::try_from(self.turn.len()).expect("a turn is bounded")
+    }
+
+    pub(crate) fn flows_in_share(&self) -> u32 {
+        let Share { part, parts } = self.share;
+        (self.flows.count() - part).div_ceil(parts)
+    }
+
+    /// The flows of this share, in the order of their numbers in it.
     fn sent_flows(&self) -> impl Iterator<Item = Flow> {
-        (0..self.sequence().flows()).map(|number| self.sent_flow(number))
+        (0..self.flows_in_share()).map(|number| self.sent_flow(number))
     }
 
     fn sent_flow(&self, number: u32) -> Flow {

@@ -6,13 +6,11 @@ use std::time::{Duration, Instant};
 
 use aya::maps::{Array, DevMap, MapData};
 use aya::programs::{ProgramError, TestRun, TestRunAttrs, TestRunOptions};
-use fwdlab_model::AddressFamily;
 use fwdlab_sys::WakeUp;
 
-use crate::frames::{Head, REST_SIZE, Size};
+use crate::generator_program::{State, at_start, load, pace_of, program_for};
 use crate::running::{Alarm, Generates, Outcome, Running};
-use crate::turn::Sequence;
-use crate::{Frames, TrafficError, XdpProgram, object_bytes};
+use crate::{Frames, TrafficError, XdpProgram};
 
 /// Frames that the kernel runs through the program between two looks at its softirqs. A veth ring
 /// holds 256, so a batch never overruns the DUT that takes its turn after it on the same CPU.
@@ -67,9 +65,6 @@ impl Pace {
     }
 }
 
-/// `struct generator` of the eBPF program, in words.
-type State = [u64; 11];
-
 /// A generator that stands still.
 pub struct Generator {
     program: Arc<XdpProgram>,
@@ -78,9 +73,8 @@ pub struct Generator {
     // Closing the map's descriptor is left to the end: the program redirects through it.
     _interfaces: DevMap<MapData>,
     seed_frame: Vec<u8>,
-    sequence: Sequence,
-    family: AddressFamily,
-    is_bidirectional: bool,
+    /// The state in which it is about to send its first frame, but for the pace.
+    at_start: State,
     wake_up: WakeUp,
     /// The current pace.
     pace: Pace,
@@ -144,9 +138,7 @@ impl Generator {
             state,
             _interfaces: interfaces,
             seed_frame: frames.largest(),
-            sequence: frames.sequence(),
-            family: frames.family(),
-            is_bidirectional: directions.len() > 1,
+            at_start: at_start(frames, directions.len() > 1),
             wake_up,
             pace: Pace::SelfClocked,
         })
@@ -254,7 +246,8 @@ impl Generator {
 
     fn prepare(&mut self, pace: Pace) -> Result<(), TrafficError> {
         self.pace = pace;
-        let state = state(self.sequence, self.family, self.is_bidirectional, pace);
+        let mut state = self.at_start;
+        pace_of(&mut state, pace);
         self.state
             .set(0, state, 0)
             .map_err(|error| TrafficError::bpf("setting the generator", error))
@@ -406,80 +399,6 @@ impl RunningGenerator {
     }
 }
 
-/// The program that makes frames of these sizes: what several sizes cost more, the smallest need not
-/// pay.
-fn program_for(frames: &Frames) -> &'static str {
-    if frames.are_smallest() {
-        "fwdlab_generate"
-    } else {
-        "fwdlab_generate_sizes"
-    }
-}
-
-/// Loads the program with what it needs to know of each direction's frames.
-fn load(directions: &[&Frames], name: &'static str) -> Result<XdpProgram, TrafficError> {
-    let frames = directions[0];
-    let flows = directions
-        .iter()
-        .map(|frames| frames.sequence().flows())
-        .sum();
-    let slots = frames.sequence().slots();
-    let mut program = XdpProgram::load_with_room(
-        object_bytes!("../bpf/generator.bpf.o"),
-        name,
-        &[("heads", flows), ("turn", slots)],
-    )?;
-    let failed = |error| TrafficError::bpf("generator: writing the frames", error);
-    let mut heads: Array<MapData, Head> = program.take_map("heads");
-    let sent_heads = directions.iter().flat_map(|frames| frames.sent_heads());
-    for (flow, head) in (0..).zip(sent_heads) {
-        heads.set(flow, head, 0).map_err(failed)?;
-    }
-    let mut turn: Array<MapData, Size> = program.take_map("turn");
-    for (slot, size) in (0..).zip(frames.sizes_in_turn()) {
-        turn.set(slot, size, 0).map_err(failed)?;
-    }
-    let mut rest: Array<MapData, [u8; REST_SIZE]> = program.take_map("rest");
-    rest.set(0, frames.rest(), 0).map_err(failed)?;
-    Ok(program)
-}
-
-/// The state of a generator that is about to send its first frame.
-fn state(sequence: Sequence, family: AddressFamily, is_bidirectional: bool, pace: Pace) -> State {
-    let is_inet6 = u32::from(family == AddressFamily::Inet6);
-    let stretch = sequence.stretch();
-    let mut state = [
-        0,
-        0,
-        0,
-        0,
-        two_words(sequence.flows(), 0),
-        0,
-        two_words(sequence.slots(), 0),
-        two_words(stretch, stretch),
-        two_words(sequence.stretches(), 0),
-        two_words(is_inet6, 0),
-        two_words(is_bidirectional.into(), 0),
-    ];
-    pace_of(&mut state, pace);
-    state
-}
-
-/// Sets what says when frames are due; the next one is due at once.
-fn pace_of(state: &mut State, pace: Pace) {
-    let (gap_ns, gap_fraction, burst_frames) = match pace {
-        Pace::SelfClocked => (0, 0, 1),
-        Pace::Paced { pps, burst_frames } => {
-            let burst_frames = burst_frames.max(1);
-            let (gap_ns, gap_fraction) = gap(pps, burst_frames);
-            (gap_ns, gap_fraction, burst_frames)
-        }
-    };
-    (state[1], state[2]) = (gap_ns, 0);
-    state[3] = two_words(gap_fraction, 0);
-    state[5] = two_words(burst_frames, 0);
-}
-
 fn run(program: &XdpProgram, seed_frame: &[u8], frames: u32) -> Result<(), ProgramError> {
     let options = TestRunOptions {
         data_in: Some(seed_frame),
@@ -495,121 +414,9 @@ fn is_interrupted(error: &ProgramError) -> bool {
         if error.io_error.kind() == std::io::ErrorKind::Interrupted)
 }
 
-/// The time between two bursts, in ns and 2^-32 ns.
-fn gap(pps: u64, burst_frames: u32) -> (u64, u32) {
-    let gap = ((u128::from(burst_frames) * 1_000_000_000) << 32) / u128::from(pps.max(1));
-    let whole = u64::try_from(gap >> 32).expect("at most 2^32 seconds");
-    let fraction = u32::try_from(gap & 0xffff_ffff).expect("32 bits are left");
-    // A gap of 0 would mean "as fast as it goes".
-    (whole.max(1), fraction)
-}
-
-/// Two 32-bit fields as they lie in memory.
-fn two_words(first: u32, second: u32) -> u64 {
-    let mut bytes = [0; 8];
-    bytes[..4].copy_from_slice(&first.to_ne_bytes());
-    bytes[4..].copy_from_slice(&second.to_ne_bytes());
-    u64::from_ne_bytes(bytes)
-}
-
 #[cfg(test)]
 mod tests {
-    use fwdlab_model::{FrameSize, PortRange, Traffic};
-    use fwdlab_packet::MacAddress;
-
     use super::*;
-    use crate::Link;
-
-    const XDP_DROP: u32 = 1;
-    const XDP_REDIRECT: u32 = 4;
-
-    #[test]
-    fn gaps_are_exact_to_a_part_in_a_billion() {
-        for pps in [1, 3, 100_000, 999_983, 1_000_000, 3_000_000, 14_880_952] {
-            for burst_frames in [1, 2, 3, 64, 1000, u32::MAX] {
-                let (gap_ns, fraction) = gap(pps, burst_frames);
-                #[expect(clippy::cast_precision_loss, reason = "a test of nine digits")]
-                let sum =
-                    (gap_ns as f64 + f64::from(fraction) / 4_294_967_296.0) * pps as f64 / 1e9;
-                let off = sum / f64::from(burst_frames) - 1.0;
-                assert!(off.abs() < 1e-9, "{pps}, {burst_frames}: {off}");
-            }
-        }
-    }
-
-    fn frames(family: AddressFamily, sizes: &[(u16, u16)]) -> Frames {
-        let traffic = Traffic {
-            sources: 3,
-            destinations: 2,
-            source_ports: PortRange {
-                first: 65_534,
-                last: 65_535,
-            },
-            frame_sizes: sizes
-                .iter()
-                .map(|&(bytes, share)| FrameSize { bytes, share })
-                .collect(),
-            ..Traffic::default()
-        };
-        Frames::new(family, &traffic, link(1), link(2)).unwrap()
-    }
-
-    fn link(last: u8) -> Link {
-        Link {
-            source: MacAddress([2, 0, 0, 0, last, 1]),
-            destination: MacAddress([2, 0, 0, 0, last, 2]),
-        }
-    }
-
-    /// What the program makes of a frame that somebody else has left.
-    fn made_by(program: &XdpProgram, left: &[u8]) -> Vec<u8> {
-        let mut made = vec![0; left.len()];
-        let outcome = program.program().test_run(TestRunOptions {
-            data_in: Some(left),
-            data_out: Some(&mut made),
-            ..TestRunOptions::default()
-        });
-        let outcome = outcome.unwrap();
-        assert_eq!(outcome.return_value, XDP_REDIRECT);
-        made.truncate(outcome.data_size_out as usize);
-        made
-    }
-
-    /// A program that is about to make its first frame, and its state.
-    fn ready(
-        directions: &[&Frames],
-        name: &'static str,
-        pace: Pace,
-    ) -> (XdpProgram, Array<MapData, State>) {
-        let mut program = load(directions, name).unwrap();
-        let mut map: Array<MapData, State> = program.take_map("generator");
-        // The run is a dry one, but the map has to name interfaces: the loopback is always there.
-        let mut interfaces: DevMap<MapData> = program.take_map("interfaces");
-        for direction in [0, 1] {
-            interfaces.set(direction, 1, None, 0).unwrap();
-        }
-        let frames = directions[0];
-        let is_bidirectional = directions.len() > 1;
-        let start = state(frames.sequence(), frames.family(), is_bidirectional, pace);
-        map.set(0, start, 0).unwrap();
-        (program, map)
-    }
-
-    /// Every frame of more than a period is, byte for byte, the one that was planned.
-    fn assert_makes_what_is_planned(frames: &Frames, name: &'static str) {
-        let (program, _map) = ready(&[frames], name, Pace::SelfClocked);
-        let left = vec![0xaa; frames.largest().len()];
-        for number in 0..frames.sequence().period() * 2 + 5 {
-            let made = made_by(&program, &left);
-            assert_eq!(made, frames.sent(number), "frame {number}");
-        }
-        let back = frames.reversed(link(3), link(4));
-        let (program, _map) = ready(&[frames, &back], name, Pace::SelfClocked);
-        for number in 0..frames.sequence().period() * 2 + 5 {
-            assert_eq!(made_by(&program, &left), frames.sent(number), "{number}");
-            assert_eq!(made_by(&program, &left), back.sent(number), "{number} back");
-        }
-    }
 
     #[test]
     fn calls_come_to_last_as_long_as_they_should() {
@@ -631,63 +438,5 @@ mod tests {
         assert_eq!(runs_of_next_call(64, Duration::ZERO, CALL_TIME), 128);
         let most = runs_of_next_call(u32::MAX, Duration::ZERO, CALL_TIME);
         assert_eq!(most, RUNS_MAX);
-    }
-
-    #[test]
-    fn a_burst_is_sent_at_once_and_the_next_one_later() {
-        testkit::require_root!();
-        let frames = frames(AddressFamily::Inet, &[(64, 1)]);
-        // The second burst is due hours later.
-        for burst_frames in [10_001, 100_000] {
-            let pace = Pace::Paced {
-                pps: 1,
-                burst_frames,
-            };
-            let (program, map) = ready(&[&frames], "fwdlab_generate", pace);
-            let offered = || map.get(&0, 0).unwrap()[0];
-            assert_eq!(last_outcome(&program, burst_frames), XDP_REDIRECT);
-            assert_eq!(offered(), u64::from(burst_frames));
-            assert_eq!(last_outcome(&program, 100), XDP_DROP);
-            assert_eq!(offered(), u64::from(burst_frames));
-        }
-    }
-
-    /// Runs the program so many times, and says what it wants with the last frame.
-    fn last_outcome(program: &XdpProgram, times: u32) -> u32 {
-        let frame = [0; 60];
-        let outcome = program.program().test_run(TestRunOptions {
-            data_in: Some(&frame),
-            repeat: times,
-            ..TestRunOptions::default()
-        });
-        outcome.unwrap().return_value
-    }
-
-    #[test]
-    fn the_program_makes_every_frame_as_planned() {
-        testkit::require_root!();
-        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
-            assert_makes_what_is_planned(&frames(family, &[(64, 1)]), "fwdlab_generate");
-            for sizes in [
-                &[(64, 7), (594, 4), (1518, 1)][..],
-                &[(1518, 1)],
-                &[
-                    (64, 1),
-                    (66, 1),
-                    (68, 1),
-                    (69, 1),
-                    (70, 1),
-                    (71, 1),
-                    (1517, 1),
-                ],
-            ] {
-                assert_makes_what_is_planned(&frames(family, sizes), "fwdlab_generate_sizes");
-            }
-        }
-        let odd = frames(AddressFamily::Inet, &[(65, 1), (67, 2)]);
-        assert_makes_what_is_planned(&odd, "fwdlab_generate_sizes");
-        for share in odd.shared_out(5).unwrap() {
-            assert_makes_what_is_planned(&share, "fwdlab_generate_sizes");
-        }
     }
 }

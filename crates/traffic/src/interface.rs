@@ -48,7 +48,7 @@ pub struct InterfaceLoad<'t> {
     pub traffic: &'t Traffic,
     /// Whether the flows are those that answer: from the destinations to the sources.
     pub is_reversed: bool,
-    /// The CPUs that send, at least one and each once: every flow is sent by one of them.
+    /// The CPUs that send, at least one and each once: every flow is sent by one of them, and by all where some are heavy.
     pub cpus: &'t [u32],
     /// How fast, all CPUs together.
     pub pace: Pace,
@@ -267,7 +267,7 @@ impl InterfaceGenerator {
         })
     }
 
-    /// Whether every flow and every size was sent at least once.
+    /// Whether every flow and every size was sent at least once, where flows are sent in turn.
     ///
     /// # Errors
     /// When the kernel does not say.

@@ -10,7 +10,7 @@ use fwdlab_sys::DeviceRing;
 
 use crate::expected::Expected;
 use crate::sink::SinkCounts;
-use crate::turn::Sequence;
+use crate::turn::Order;
 use crate::{Frames, TrafficError};
 
 /// A cache line: what the smallest frames are moved by at once.
@@ -77,7 +77,7 @@ impl MemoryGenerator {
         Ok(Self {
             rings: Vec::new(),
             templates: Templates::new(frames, rings),
-            position: Position::new(frames.sequence()),
+            position: Position::new(frames.order()),
             batches: (0..rings).map(|_| batch()).collect(),
             counts: Arc::default(),
         })
@@ -107,7 +107,7 @@ impl MemoryGenerator {
         let missed = match self.rings.as_mut_slice() {
             [ring] => {
                 let written = count.min(ring.available_for(count));
-                if self.templates.are_of_one_size() {
+                if self.templates.are_of_one_size() && self.position.is_in_turn() {
                     let first = self.position.skip_flows(count);
                     self.templates.write_flows(first, written, ring);
                 } else {
@@ -278,50 +278,55 @@ impl Templates {
     }
 }
 
-/// Where in the order of frames a generator is: flows and slots, stepping on together.
+/// Where in the order of frames a generator is: places and slots, stepping on together.
 #[derive(Debug)]
 struct Position {
-    sequence: Sequence,
-    flow: u32,
+    order: Order,
+    place: u32,
     slot: u32,
-    left_of_stretch: u32,
+    left_of_stretch: u64,
     stretches_left: u32,
 }
 
 impl Position {
-    fn new(sequence: Sequence) -> Self {
+    fn new(order: Order) -> Self {
         Self {
-            flow: 0,
+            place: 0,
             slot: 0,
-            left_of_stretch: sequence.stretch(),
-            stretches_left: sequence.stretches(),
-            sequence,
+            left_of_stretch: order.sequence.stretch(),
+            stretches_left: order.sequence.stretches(),
+            order,
         }
     }
 
-    /// Steps over so many frames of one size, and returns the flow of the first.
+    /// Whether flows are sent in turn, so that places are flows.
+    fn is_in_turn(&self) -> bool {
+        self.order.schedule.is_none()
+    }
+
+    /// Steps over so many frames of one size, of flows in turn, and returns the flow of the first.
     #[inline]
     fn skip_flows(&mut self, count: usize) -> usize {
-        let first = self.flow;
+        let first = self.place;
         let flow = first as usize + count;
-        let flows = self.sequence.flows() as usize;
+        let flows = self.order.sequence.places() as usize;
         let flow = if flow < flows { flow } else { flow % flows };
-        self.flow = u32::try_from(flow).expect("it is below the number of flows");
+        self.place = u32::try_from(flow).expect("it is below the number of flows");
         first as usize
     }
 
     /// Flow and slot of the next frame.
     #[inline]
     fn step(&mut self) -> (u32, u32) {
-        let now = (self.flow, self.slot);
-        self.flow += 1;
-        if self.flow == self.sequence.flows() {
-            self.flow = 0;
+        let now = (self.order.flow(self.place), self.slot);
+        self.place += 1;
+        if self.place == self.order.sequence.places() {
+            self.place = 0;
         }
         self.next_slot();
         self.left_of_stretch -= 1;
         if self.left_of_stretch == 0 {
-            self.left_of_stretch = self.sequence.stretch();
+            self.left_of_stretch = self.order.sequence.stretch();
             self.next_stretch();
         }
         now
@@ -330,7 +335,7 @@ impl Position {
     fn next_stretch(&mut self) {
         self.stretches_left -= 1;
         if self.stretches_left == 0 {
-            self.stretches_left = self.sequence.stretches();
+            self.stretches_left = self.order.sequence.stretches();
             self.slot = 0;
         } else {
             self.next_slot();
@@ -340,7 +345,7 @@ impl Position {
     #[inline]
     fn next_slot(&mut self) {
         self.slot += 1;
-        if self.slot == self.sequence.slots() {
+        if self.slot == self.order.sequence.slots() {
             self.slot = 0;
         }
     }
@@ -548,13 +553,29 @@ fn check(expected: &Expected, counts: &MemorySinkCounts, frame: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::Schedule;
+    use crate::turn::Sequence;
+    use fwdlab_model::SCHEDULE_FRAMES;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_order_of_heavy_flows_is_that_of_the_schedule() {
+        let order = Order {
+            sequence: Sequence::new(SCHEDULE_FRAMES, 12),
+            schedule: Some(Schedule::new("1.1".parse().unwrap(), 500).of_part(1, 3)),
+        };
+        let mut position = Position::new(order.clone());
+        assert!(!position.is_in_turn());
+        for number in 0..u64::from(SCHEDULE_FRAMES) * 2 {
+            assert_eq!(position.step(), order.at(number), "{number}");
+        }
+    }
 
     proptest! {
         #[test]
         fn the_order_of_frames_is_that_of_the_sequence(flows in 1u32..60, slots in 1u32..20) {
             let sequence = Sequence::new(flows, slots);
-            let mut position = Position::new(sequence);
+            let mut position = Position::new(Order { sequence, schedule: None });
             for number in 0..2 * sequence.period() {
                 prop_assert_eq!(position.step(), sequence.at(number));
             }

@@ -136,7 +136,7 @@ impl Senders {
         self.running.iter().map(|of| of.running.own_frames()).sum()
     }
 
-    /// Whether each CPU has sent every flow and every size of its share at least once.
+    /// Whether each CPU has sent every flow and every size of its share at least once, where flows are sent in turn.
     ///
     /// # Errors
     /// When the kernel does not say.
@@ -197,10 +197,7 @@ impl Pace {
         let Self::Paced { pps, burst_frames } = self else {
             return Ok(vec![self; shares.len()]);
         };
-        let flows: Vec<u32> = shares
-            .iter()
-            .map(|share| share.sequence().flows())
-            .collect();
+        let flows: Vec<u32> = shares.iter().map(|share| share.flows_in_share()).collect();
         let parts = parts(pps, &flows);
         if shares.len() > 1 && parts.contains(&0) {
             let cpus = shares.len();
@@ -230,7 +227,7 @@ fn parts(whole: u64, weights: &[u32]) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
+    use std::collections::{HashMap, HashSet};
 
     use fwdlab_model::{AddressFamily, FrameSize, Traffic};
     use fwdlab_packet::{MacAddress, parse};
@@ -249,11 +246,15 @@ mod tests {
                 .collect(),
             ..Traffic::default()
         };
+        frames_of(&traffic)
+    }
+
+    fn frames_of(traffic: &Traffic) -> Frames {
         let link = Link {
             source: MacAddress([2, 0, 0, 0, 1, 1]),
             destination: MacAddress([2, 0, 0, 0, 1, 2]),
         };
-        Frames::unrouted(AddressFamily::Inet, &traffic, link).unwrap()
+        Frames::unrouted(AddressFamily::Inet, traffic, link).unwrap()
     }
 
     fn pps(pace: Pace) -> u64 {
@@ -296,6 +297,27 @@ mod tests {
         assert!(error.is_users());
     }
 
+    #[test]
+    fn where_flows_are_heavy_every_cpu_has_all_of_them_and_as_much_of_the_pace() {
+        let all = frames_of(&Traffic {
+            zipf: Some("1.1".parse().unwrap()),
+            ..Traffic::default()
+        });
+        let shares = all.shared_out(2).unwrap();
+        let shared = Pace::even(1_000_000).shared_out(&shares).unwrap();
+        assert_eq!(shared, [Pace::even(500_000); 2]);
+        let half = u64::from(fwdlab_model::SCHEDULE_FRAMES / 2);
+        for number in 0..5000 {
+            assert_eq!(shares[0].sent(number), all.sent(number));
+            assert_eq!(shares[1].sent(number), all.sent(half + number));
+        }
+        assert_eq!(shares[1].sent_heads().count(), 2000);
+        let in_turn = all.in_turn();
+        assert_eq!(in_turn.probe_frames(), 2000);
+        let probed: HashSet<_> = (0..2000).map(|number| in_turn.sent(number)).collect();
+        assert_eq!(probed.len(), 2000);
+    }
+
     proptest! {
         #[test]
         fn every_flow_is_one_cpus_and_each_cpu_has_the_mix(
@@ -309,7 +331,7 @@ mod tests {
             let slots = u64::from(all.sequence().slots());
             let mut owner = HashMap::new();
             for (cpu, part) in parts.iter().enumerate() {
-                let of_cpu = u64::from(part.sequence().flows());
+                let of_cpu = u64::from(part.flows_in_share());
                 prop_assert!(of_cpu.abs_diff(u64::from(flows) / cpus as u64) <= 1);
                 prop_assert_eq!(u64::from(part.probe_frames()), of_cpu.max(slots));
                 // A turn of its flows has each of them once, wherever it begins.

@@ -154,6 +154,15 @@ impl Sink {
         Ok(false)
     }
 
+    /// How often each flow was among the checked frames, in the order of [`Frames::flows`].
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn checked_frames_by_flow(&self) -> Result<Vec<u32>, TrafficError> {
+        let frames = |flow| self.checked_flows.get(&flow, 0).map_err(sink_error);
+        (0..self.flows).map(frames).collect()
+    }
+
     fn restart(&mut self, check_every: u32) -> Result<(), TrafficError> {
         *self.words.last_mut().expect("there are nine") = check_every;
         self.plan.set(0, self.words, 0).map_err(sink_error)?;
@@ -219,11 +228,9 @@ impl Receiver for Sink {
     }
 
     fn flows_seen(&self) -> Result<u32, TrafficError> {
-        let mut seen = 0;
-        for flow in 0..self.flows {
-            seen += u32::from(self.checked_flows.get(&flow, 0).map_err(sink_error)? > 0);
-        }
-        Ok(seen)
+        let frames = self.checked_frames_by_flow()?;
+        let seen = frames.into_iter().filter(|&frames| frames > 0).count();
+        Ok(u32::try_from(seen).expect("flows are counted in 32 bits"))
     }
 
     fn all_sizes_seen(&self) -> Result<bool, TrafficError> {

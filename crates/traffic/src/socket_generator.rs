@@ -11,7 +11,7 @@ use fwdlab_sys::{PacketSocket, SysError, TransmitRing, XdpSocket};
 use crate::interface_counters::InterfaceCounters;
 use crate::pacer::Pacer;
 use crate::running::{Alarm, Generates, Outcome, Running};
-use crate::turn::Sequence;
+use crate::turn::Order;
 use crate::{Frames, Pace, TrafficError};
 
 /// Frames that are handed over at once.
@@ -53,7 +53,7 @@ struct FrameStore {
     sizes: usize,
     /// The size of each slot of a turn.
     turn: Vec<usize>,
-    sequence: Sequence,
+    order: Order,
 }
 
 impl FrameStore {
@@ -70,7 +70,7 @@ impl FrameStore {
             misaddressed,
             sizes: frames.sizes(),
             turn: frames.turn().to_vec(),
-            sequence: frames.sequence(),
+            order: frames.order(),
         }
     }
 
@@ -78,7 +78,7 @@ impl FrameStore {
     fn batch<'a>(&'a self, batch: &mut Vec<&'a [u8]>, first: u64, length: usize, misaddress: bool) {
         batch.clear();
         for number in (first..).take(length) {
-            let (flow, slot) = self.sequence.at(number);
+            let (flow, slot) = self.order.at(number);
             let place = flow as usize * self.sizes + self.turn[slot as usize];
             batch.push(if misaddress {
                 &self.misaddressed[place % self.misaddressed.len()]
@@ -402,6 +402,12 @@ mod tests {
         for (share, flows) in shares.iter().zip([5, 5, 4, 4]) {
             assert_sends_what_is_planned(share, flows * 3);
         }
+        let heavy = Traffic {
+            zipf: Some("1.1".parse().unwrap()),
+            ..traffic
+        };
+        let frames = Frames::new(AddressFamily::Inet6, &heavy, link(1), link(2)).unwrap();
+        assert_sends_what_is_planned(&frames, 18 * 3);
     }
 
     fn assert_sends_what_is_planned(frames: &Frames, distinct: usize) {

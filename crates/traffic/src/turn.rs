@@ -3,6 +3,7 @@
 use fwdlab_model::FrameSize;
 
 use crate::TrafficError;
+use crate::schedule::Schedule;
 
 /// Frames in a turn of all sizes that the generator's map holds: any 16 sizes with shares of 1000.
 pub const SLOTS_MAX: u32 = 16_384;
@@ -52,7 +53,32 @@ pub(crate) fn turn(sizes: &[FrameSize]) -> Result<Vec<usize>, TrafficError> {
     Ok(turn)
 }
 
-/// Flows and slots in turn, until every flow has had every slot.
+/// Which flow each frame is of, and which slot of a turn of the sizes it has.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    pub(crate) sequence: Sequence,
+    /// The flows at the sequence's places; without one, each is the flow of that number.
+    pub(crate) schedule: Option<Schedule>,
+}
+
+impl Order {
+    /// Flow and slot of a frame, counted from 0.
+    pub(crate) fn at(&self, number: u64) -> (u32, u32) {
+        let (place, slot) = self.sequence.at(number);
+        (self.flow(place), slot)
+    }
+
+    #[inline]
+    pub(crate) fn flow(&self, place: u32) -> u32 {
+        match &self.schedule {
+            None => place,
+            Some(schedule) => schedule.flow(place),
+        }
+    }
+}
+
+/// Places and slots in turn, until every place has had every slot. Where flows are sent in turn, their numbers are the
+/// places.
 ///
 /// Both step on with each frame. After a stretch, their least common multiple, they would meet as
 /// they met before; so each stretch begins one slot further, and after as many stretches as they
@@ -60,51 +86,50 @@ pub(crate) fn turn(sizes: &[FrameSize]) -> Result<Vec<usize>, TrafficError> {
 /// sizes keep their proportions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sequence {
-    flows: u32,
+    places: u32,
     slots: u32,
 }
 
 impl Sequence {
-    pub(crate) fn new(flows: u32, slots: u32) -> Self {
-        Self { flows, slots }
+    pub(crate) fn new(places: u32, slots: u32) -> Self {
+        Self { places, slots }
     }
 
-    pub(crate) fn flows(self) -> u32 {
-        self.flows
+    pub(crate) fn places(self) -> u32 {
+        self.places
     }
 
     pub(crate) fn slots(self) -> u32 {
         self.slots
     }
 
-    /// Frames after which flows and slots meet again.
-    pub(crate) fn stretch(self) -> u32 {
-        // 65536 flows and 16384 slots fit.
-        self.flows / self.stretches() * self.slots
+    /// Frames after which places and slots meet again.
+    pub(crate) fn stretch(self) -> u64 {
+        u64::from(self.places / self.stretches()) * u64::from(self.slots)
     }
 
-    /// Stretches until every flow has had every slot.
+    /// Stretches until every place has had every slot.
     pub(crate) fn stretches(self) -> u32 {
-        let divisor = greatest_common_divisor(self.flows.into(), self.slots.into());
+        let divisor = greatest_common_divisor(self.places.into(), self.slots.into());
         u32::try_from(divisor).expect("it divides both")
     }
 
     /// Frames after which all is as at the start.
     pub(crate) fn period(self) -> u64 {
-        u64::from(self.flows) * u64::from(self.slots)
+        u64::from(self.places) * u64::from(self.slots)
     }
 
-    /// Flow and slot of a frame, counted from 0.
+    /// Place and slot of a frame, counted from 0.
     pub(crate) fn at(self, number: u64) -> (u32, u32) {
-        let stretches_done = number % self.period() / u64::from(self.stretch());
-        let flow = number % u64::from(self.flows);
+        let stretches_done = number % self.period() / self.stretch();
+        let place = number % u64::from(self.places);
         let slot = (number % self.period() + stretches_done) % u64::from(self.slots);
         let small = |n| u32::try_from(n).expect("a remainder is smaller than its divisor");
-        (small(flow), small(slot))
+        (small(place), small(slot))
     }
 
     /// How many frames lie between two that the sink checks: at most 64, and without a common
-    /// divisor with the period, so that every flow gets its turn with every slot.
+    /// divisor with the period, so that every place gets its turn with every slot.
     pub(crate) fn check_every(self) -> u32 {
         (1..=64)
             .rev()

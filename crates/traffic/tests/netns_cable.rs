@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use cable::{Cable, FAMILIES, FAR_END, FLOWS, NEAR_END, frames, ip, link};
-use fwdlab_model::{AddressFamily, FrameSize, Tester, Traffic};
+use fwdlab_model::{AddressFamily, FrameSize, SCHEDULE_FRAMES, Tester, Traffic, Zipf};
 use fwdlab_packet::MacAddress;
 use fwdlab_traffic::{
     Frames, Generator, InterfaceExpectation, InterfaceGenerator, InterfaceLoad, InterfaceSink,
@@ -75,6 +75,41 @@ fn as_many_frames_as_asked_arrive_from_all_flows_in_turn() {
             assert_eq!(sink.flows_seen().unwrap(), flows);
             assert_eq!(generator.offered_frames().unwrap(), u64::from(sent));
         }
+    }
+}
+
+/// Exactly as often as the distribution says, however the frames are made and of whatever sizes they are.
+#[test]
+fn heavy_flows_have_their_shares_of_the_frames_that_arrive() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    let size = |bytes, share| FrameSize { bytes, share };
+    let zipf: Zipf = "1.1".parse().unwrap();
+    for (family, frame_sizes) in [
+        (AddressFamily::Inet, vec![size(64, 1)]),
+        (AddressFamily::Inet6, vec![size(64, 3), size(128, 1)]),
+    ] {
+        let traffic = Traffic {
+            zipf: Some(zipf),
+            frame_sizes,
+            ..Traffic::default()
+        };
+        let frames = Frames::unrouted(family, &traffic, link(1)).unwrap();
+        let cable = Cable::new();
+        let mut generator = cable.generator(&frames);
+        let mut sink = cable.sink(&frames);
+        sink.reset_to_check_all().unwrap();
+        generator.send(SCHEDULE_FRAMES).unwrap();
+        wait_for(&sink, SCHEDULE_FRAMES.into());
+        let counts = sink.counts().unwrap();
+        assert_eq!(counts.checked_frames, u64::from(SCHEDULE_FRAMES));
+        assert_eq!(counts.wrong_frames(), 0, "{counts:?}");
+        let mut of_flows = sink.checked_frames_by_flow().unwrap();
+        assert!(!of_flows.is_sorted_by(|one, other| one >= other));
+        of_flows.sort_unstable();
+        let mut planned = zipf.frames_by_rank(FLOWS);
+        planned.sort_unstable();
+        assert_eq!(of_flows, planned, "{family}");
     }
 }
 
@@ -436,6 +471,29 @@ fn named_interfaces_send_and_count_every_frame_from_one_cpu_or_two() {
             assert_eq!(counts.checked_frames, sent.offered, "{what}");
             assert_eq!((counts.foreign_frames, counts.wrong_frames()), (0, 0));
             assert_eq!(flows, FLOWS, "{what}");
+        }
+    }
+}
+
+/// An exponent of 3 leaves all but some hundred of the 2000 flows out.
+#[test]
+fn heavy_flows_are_sent_by_every_sender_from_one_cpu_or_two() {
+    testkit::require_root!();
+    testkit::require_tool!("ip", "ethtool");
+    let traffic = Traffic {
+        zipf: Some("3".parse().unwrap()),
+        ..Traffic::default()
+    };
+    let flows_sent = traffic.flow_shares().unwrap().flows_sent;
+    assert!(flows_sent < 200);
+    for sender in [Tester::Ebpf].into_iter().chain(Tester::SOCKETS) {
+        for cpus in [&CPUS[..1], &CPUS[..CPUS.len().min(2)]] {
+            let inet = AddressFamily::Inet;
+            let (sent, counts, flows) = over_named_interfaces(&traffic, inet, Some(sender), cpus);
+            let what = format!("{sender:?} on {cpus:?}");
+            assert_eq!(counts.checked_frames, sent.offered, "{what}");
+            assert_eq!((counts.foreign_frames, counts.wrong_frames()), (0, 0));
+            assert!((1..=flows_sent).contains(&flows), "{what}: {flows}");
         }
     }
 }

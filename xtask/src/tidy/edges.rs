@@ -14,7 +14,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("pkt-gen", &["model", "sys", "stats"]),
     ("plan", &["model", "sys", "stats"]),
     ("router", &["model", "sys", "packet"]),
-    ("traffic", &["model", "sys", "packet", "router"]),
+    ("traffic", &["model", "sys", "stats", "packet", "router"]),
     (
         "lab",
         &[

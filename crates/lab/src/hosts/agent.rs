@@ -478,7 +478,7 @@ mod tests {
     fn what_is_no_request_is_answered_and_ends_nothing() {
         let answers = answers("{\n{\"ask\":\"stop\"}\n");
         assert_eq!(answers.len(), 3);
-        assert!(answers[0].starts_with("{\"protocol\":6"), "{}", answers[0]);
+        assert!(answers[0].starts_with("{\"protocol\":7"), "{}", answers[0]);
         assert!(answers[1].contains("not a request"), "{}", answers[1]);
         assert!(answers[2].contains("it sends nothing"), "{}", answers[2]);
     }

@@ -11,7 +11,7 @@ use crate::counters::Drops;
 use crate::mechanism::program::{Hook, Program};
 
 /// Changes with every change of what is said.
-pub(crate) const PROTOCOL: u32 = 6;
+pub(crate) const PROTOCOL: u32 = 7;
 
 /// How often a run tells its processes that it lives, by a line without anything, which has no answer.
 pub(crate) const BETWEEN_SIGNS_OF_LIFE: Duration = Duration::from_secs(10);

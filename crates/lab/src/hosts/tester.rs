@@ -219,8 +219,8 @@ impl OwnTester {
         &mut self,
         number: usize,
         to: Crossing<'_>,
+        traffic: Traffic,
         pps: Option<u64>,
-        burst_frames: u32,
     ) -> Result<(), LabError> {
         let generator = &mut self.generators[number];
         let destination = if self.is_reversed {
@@ -232,11 +232,11 @@ impl OwnTester {
             interface: generator.interface.clone(),
             destination: destination.to_owned(),
             family: to.stratum.family,
-            traffic: to.traffic().clone(),
+            burst_frames: traffic.burst_frames,
+            traffic,
             is_reversed: self.is_reversed,
             cpus: generator.cpus.clone(),
             pps,
-            burst_frames,
             sender: self.sender,
             dead_man_s: DEAD_MAN_S,
         });
@@ -393,7 +393,13 @@ impl HostTester for OwnTester {
     fn probe(&mut self, to: Crossing<'_>) -> Result<(Sent, SinkState), LabError> {
         let mut all = Sent::default();
         for number in 0..self.generators.len() {
-            self.send_from(number, to, Some(PROBE_PPS), 1)?;
+            // Evenly spaced, and every flow in its turn, so that all are proved.
+            let traffic = Traffic {
+                burst_frames: 1,
+                zipf: None,
+                ..to.traffic().clone()
+            };
+            self.send_from(number, to, traffic, Some(PROBE_PPS))?;
             let process = &mut self.generators[number].process;
             process.done("sending probe frames", &Ask::SendProbe)?;
             process.put(STOPPING, &Ask::Stop)?;
@@ -407,7 +413,7 @@ impl HostTester for OwnTester {
         let ports = self.generators.len();
         for number in 0..ports {
             let pps = part_of(pps, number, ports);
-            self.send_from(number, to, pps, to.traffic().burst_frames)?;
+            self.send_from(number, to, to.traffic().clone(), pps)?;
         }
         Ok(())
     }

@@ -144,17 +144,17 @@ impl<'a> Measurement<'a> {
         variants: impl IntoIterator<Item = &'v VariantName>,
     ) -> Result<Prepared, LabError> {
         let (there, back) = self.frames(stratum, Forwards::default())?;
-        let (topology, port) = (&self.topology, &self.port);
-        let tester = topology.tester();
-        let generator = tester.run(|| load_sender(topology, port, &there, back.as_ref()))??;
+        let back_in_turn = back.as_ref().map(Frames::in_turn);
+        let generator = self.sender(&there.in_turn(), back_in_turn.as_ref())?;
         let sink = Receivers::load(self.tester, std::iter::once(&there).chain(&back))?;
         let mut prepared = Prepared {
             stratum,
             generator,
             sink,
-            probe_frames: there.probe_frames() + back.map_or(0, |back| back.probe_frames()),
+            probe_frames: there.probe_frames() + back.as_ref().map_or(0, Frames::probe_frames),
         };
         let interfaces = self.counting();
+        let tester = self.topology.tester();
         tester.run(|| prepared.sink.attach(interfaces))??;
         for name in variants {
             stop_if_asked(self.interrupts)?;
@@ -169,7 +169,17 @@ impl<'a> Measurement<'a> {
         }
         // Another stratum's sink is to take its place.
         prepared.sink.detach()?;
+        if self.resolved.traffic(stratum).zipf.is_some() {
+            prepared.generator = self.sender(&there, back.as_ref())?;
+        }
         Ok(prepared)
+    }
+
+    /// Loads a generator of the frames of each direction.
+    fn sender(&self, there: &Frames, back: Option<&Frames>) -> Result<Sender, LabError> {
+        let (topology, port) = (&self.topology, &self.port);
+        let tester = topology.tester();
+        tester.run(|| load_sender(topology, port, there, back))?
     }
 
     /// Where the DUT's frames come out.

@@ -189,7 +189,7 @@ impl<'a> Measurement<'a> {
     fn probe(&mut self, prepared: &Prepared, variant: &Variant) -> Result<(), LabError> {
         let setting = setting(self.resolved, variant)?;
         let layout = &self.arrangements[&variant.name].layout;
-        let mut tester = prepared.tester(layout.receive_queues, 1)?;
+        let mut tester = prepared.in_turn().tester(layout.receive_queues, 1)?;
         let buffers = std::mem::take(&mut self.buffers);
         let network = &self.networks[&setting.routes];
         let (router, spare) = Router::assemble(network, &setting.knobs, layout, buffers)?;

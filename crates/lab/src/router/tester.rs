@@ -28,6 +28,15 @@ impl Prepared {
         std::iter::once(&self.there).chain(&self.back)
     }
 
+    /// The same with every flow in its turn, to prove each of them.
+    pub(super) fn in_turn(&self) -> Self {
+        Self {
+            stratum: self.stratum,
+            there: self.there.in_turn(),
+            back: self.back.as_ref().map(Frames::in_turn),
+        }
+    }
+
     /// A generator for each direction, and a sink on each port; the first port's sees none of the
     /// tester's frames where they go one way only.
     pub(super) fn tester(&self, queues: usize, check_every: u32) -> Result<Tester, LabError> {

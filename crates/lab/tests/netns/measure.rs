@@ -129,6 +129,42 @@ fn several_traffics_are_measured_one_after_the_other_and_each_is_proved() {
     assert_eq!(one_flow.verification.flows_seen, 1);
 }
 
+/// Each of the 60000 flows is proved, and under the load a few of them have nearly all frames.
+#[test]
+fn a_block_of_heavy_flows_is_valid_and_the_others_hardly_come() {
+    testkit::require_root!();
+    for direction in [Direction::Forward, Direction::Both] {
+        let mut resolved = experiment(&FAMILIES, rulesets(&[("a", "")]), &["a"]);
+        resolved.traffics[0] = Traffic {
+            sources: 60,
+            destinations: 1000,
+            zipf: Some("3".parse().unwrap()),
+            direction,
+            families: FAMILIES.to_vec(),
+            ..imix()
+        };
+        let traffic = &resolved.traffics[0];
+        let flows_sent = traffic.flow_shares().unwrap().flows_sent * traffic.directions();
+        let outcome = measure(&resolved, &mut |_| ()).unwrap();
+        for trial in &outcome.trials {
+            assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
+        }
+        for conservation in outcome.block.conservation.values() {
+            assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
+            let verification = &conservation.verification;
+            assert!(verification.wrong_frames.is_empty(), "{verification:?}");
+            assert!(
+                verification.checked_frames > u64::from(flows_sent),
+                "{verification:?}"
+            );
+            assert!(
+                (1..=flows_sent).contains(&verification.flows_seen),
+                "{verification:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_block_of_both_families_is_measured_as_planned() {
     testkit::require_root!();

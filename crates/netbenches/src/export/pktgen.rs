@@ -21,6 +21,12 @@ pub(super) fn config(traffic: &Traffic, family: AddressFamily) -> Result<Vec<u8>
         "# {flows} UDP flows over {}, sizes without the FCS of 4 bytes",
         family.protocol()
     );
+    if let Some(zipf) = traffic.zipf {
+        let _ = writeln!(
+            text,
+            "# Zipf-distributed with exponent {zipf}: some flows are heavy"
+        );
+    }
     let bytes = |frame: u16| {
         let whole = frame.max(family.smallest_frame_bytes());
         whole.saturating_sub(FCS_BYTES)
@@ -91,6 +97,18 @@ mod tests {
              RECEIVER_LAB_NET=\"\\\"[2001:2:0:8010::1]-[2001:2:0:8010::64]\\\"\"\n"
         );
     }
+
+    #[test]
+    fn what_pkt_gen_cannot_send_is_a_comment() {
+        let traffic = Traffic {
+            zipf: Some("1.1".parse().unwrap()),
+            ..Traffic::default()
+        };
+        let text = String::from_utf8(config(&traffic, AddressFamily::Inet).unwrap()).unwrap();
+        let comment = "# Zipf-distributed with exponent 1.1: some flows are heavy";
+        assert_eq!(text.lines().nth(1), Some(comment));
+    }
+
     #[test]
     fn addresses_behind_the_last_one_are_not_written() {
         let traffic = Traffic {

@@ -110,8 +110,15 @@ fn range(addresses: AddressRange, ports: PortRange) -> String {
 /// Why pkt-gen cannot be the tester of an experiment, and what to do.
 pub(super) fn refusal(resolved: &Resolved) -> Option<String> {
     let design = &resolved.design;
-    let mut traffics = resolved.traffics.iter();
-    if traffics.any(|traffic| traffic.frame_sizes.len() > 1) {
+    let traffics = &resolved.traffics;
+    if traffics.iter().any(|traffic| traffic.zipf.is_some()) {
+        return Some(
+            "pkt-gen sends every flow as often as any other; leave `zipf` out of [traffic], or have another tester \
+             send the flows (`uses = \"fwdlab\"` in [tester])"
+                .to_owned(),
+        );
+    }
+    if traffics.iter().any(|traffic| traffic.frame_sizes.len() > 1) {
         return Some(
             "pkt-gen sends frames of one size; write one number as `frame_size` into [traffic], or have another \
              tester send them (`uses = \"fwdlab\"` in [tester])"
@@ -130,10 +137,12 @@ pub(super) fn refusal(resolved: &Resolved) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use fwdlab_model::{Lab, Load};
     use fwdlab_pkt_gen::AddressRange as Said;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::doctor::control_experiment;
 
     fn flows(source: &str, destination: &str, ports: (u16, u16)) -> Flows {
         let of = |first: &str, count| AddressRange::new(first.parse().unwrap(), count).unwrap();
@@ -162,6 +171,19 @@ mod tests {
             frames: pace.map(|_| 2000),
         };
         sending(&of).join(" ")
+    }
+
+    #[test]
+    fn heavy_flows_are_refused() {
+        let mut resolved = control_experiment(&Lab::netns("bench"), Load::Overload, 8, false);
+        resolved.design.slice_ms = SLICE_MS_MIN;
+        assert_eq!(refusal(&resolved), None);
+        resolved.traffics[0].zipf = Some("1.1".parse().unwrap());
+        assert_eq!(
+            refusal(&resolved).unwrap(),
+            "pkt-gen sends every flow as often as any other; leave `zipf` out of [traffic], or have another tester \
+             send the flows (`uses = \"fwdlab\"` in [tester])"
+        );
     }
 
     #[test]
