@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Keeps the frames that a forwarder in user space takes from the kernel's stack, which packet sockets leave the original.
  *
- * It stands behind XDP programs and packet sockets. Stolen, and not dropped: the kernel counts no frame here.
+ * It runs after XDP programs and after packet sockets of all protocols (ETH_P_ALL). Stolen, and not dropped: the kernel counts no frame here.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>

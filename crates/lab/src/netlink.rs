@@ -134,18 +134,6 @@ impl Netlink {
         )
     }
 
-    /// Takes an interface's XDP program off.
-    pub(crate) fn remove_xdp_program(&mut self, index: u32) -> Result<(), LabError> {
-        let mut link = LinkMessage::default();
-        link.header.index = index;
-        link.attributes = vec![LinkAttribute::Xdp(vec![LinkXdp::Fd(-1)])];
-        self.change(
-            format!("taking the XDP program off interface {index}"),
-            RouteNetlinkMessage::SetLink(link),
-            0,
-        )
-    }
-
     /// Gives an interface an address, at once usable (no duplicate address detection); one that it has stays.
     pub(crate) fn set_address(&mut self, index: u32, prefix: Prefix) -> Result<(), LabError> {
         let mut message = AddressMessage::default();

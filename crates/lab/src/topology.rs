@@ -13,8 +13,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use fwdlab_model::{AddressFamily, Direction, Traffic};
-use fwdlab_sys::{NetworkNamespace, Sysfs};
+use fwdlab_model::{AddressFamily, Direction, Traffic, XdpMode};
+use fwdlab_sys::{NetworkNamespace, Sysfs, XdpSlot};
 use fwdlab_traffic::Frames;
 
 use crate::LabError;
@@ -362,10 +362,14 @@ impl Topology {
         }
     }
 
-    /// Takes the XDP program off one of the DUT's interfaces.
-    pub(crate) fn remove_dut_xdp_program(&mut self, interface: &str) -> Result<(), LabError> {
-        let index = self.dut_index(interface);
-        self.dut_netlink.remove_xdp_program(index)
+    /// Takes the XDP program off one of the DUT's interfaces, be it in the driver or behind it.
+    pub(crate) fn remove_dut_xdp_program(&self, interface: &str) -> Result<(), LabError> {
+        self.dut.run(|| {
+            [XdpMode::Native, XdpMode::Generic]
+                .into_iter()
+                .try_for_each(|mode| XdpSlot::open(interface, mode)?.empty())
+        })??;
+        Ok(())
     }
 
     /// Lets the threads that poll for the DUT's interfaces run on one CPU only.

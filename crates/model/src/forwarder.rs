@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct Forwarder {
     /// The program and its arguments; it runs until it is ended.
     pub start: Vec<String>,
-    /// What tells that it forwards.
+    /// How fwdlab knows that it forwards.
     pub ready: Ready,
-    /// The program that ends it; `SIGTERM` does without.
+    /// The program that ends it; without one, it gets `SIGTERM`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Vec<String>>,
     /// What comes out.
@@ -19,7 +19,7 @@ pub struct Forwarder {
     pub forwards: Forwards,
 }
 
-/// What tells that a forwarder forwards.
+/// How fwdlab knows that a forwarder forwards.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Ready {

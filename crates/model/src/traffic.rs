@@ -193,7 +193,7 @@ pub(crate) fn settle(
         };
         let regime = traffic.load.regime();
         if traffic.load == Load::SelfClocked && !takes_turns {
-            let message = "a forwarder in user space cannot be measured self-clocked: it runs on a CPU of its own, and does \
+            let message = "a forwarder in user space cannot be measured self-clocked: it runs on another CPU, and does \
                            not take turns with the generator";
             reading
                 .error(span.clone(), message)

@@ -64,7 +64,7 @@ impl Receivers {
             .try_for_each(|receiver| receiver.reset_to_check_all())
     }
 
-    /// Has the frames of each direction come as something else than before makes of them; to be called when nothing is sent.
+    /// Expects the frames of each direction as another DUT makes of them; to be called when nothing is sent.
     ///
     /// # Errors
     /// When the kernel refuses.

@@ -83,7 +83,7 @@ pub trait Receiver: Send + Sync {
     /// When the kernel does not say.
     fn counts(&self) -> Result<SinkCounts, TrafficError>;
 
-    /// Has the same frames come as something else than before makes of them; to be called when nothing is sent.
+    /// Expects the same frames as another DUT makes of them; to be called when nothing is sent.
     ///
     /// # Errors
     /// When the kernel refuses.

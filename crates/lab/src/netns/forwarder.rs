@@ -27,7 +27,7 @@ const STEP: Duration = Duration::from_millis(2);
 const LOG_BYTES_MAX: usize = 512 << 10;
 /// One of several threads that ran for so much of their time is the one that forwards.
 const FORWARDING_RATIO_MIN: f64 = 0.9;
-/// Threads that ran for less tell nothing of which of them forwards.
+/// Where all ran for less, none can be said to be the one that forwards.
 const TELLING_TIME_MIN: Duration = Duration::from_millis(1);
 
 /// One that runs, or has ended.
@@ -42,6 +42,8 @@ pub(super) struct RunningForwarder {
     forwarder: Forwarder,
     /// How long each of its threads had run when it was ready, by process and thread.
     ran_before: Vec<((u32, u32), Duration)>,
+    /// Whether it has ended by itself.
+    has_crashed: bool,
 }
 
 impl RunningForwarder {
@@ -101,10 +103,12 @@ impl RunningForwarder {
             level: level.to_owned(),
             forwarder: forwarder.clone(),
             ran_before: Vec::new(),
+            has_crashed: false,
         };
         if let Err(what) = running.await_ready(dut, READY_MAX) {
             let what = running.with_log(what);
-            running.end(dut, journal)?;
+            // What does not end stays in the journal.
+            let _ = running.end(dut, journal);
             return Err(failed(what));
         }
         running.ran_before = running.run_times();
@@ -121,7 +125,7 @@ impl RunningForwarder {
                     asked.is_ok_and(|answer| answer.is_ok())
                 }
             };
-            if let Some(how) = self.ended() {
+            if let Some(how) = self.crashed() {
                 return Err(format!("it ended before it was ready: {how}"));
             }
             if is_ready {
@@ -164,49 +168,73 @@ impl RunningForwarder {
         }
     }
 
-    /// Leaves the CPU that forwards to the one thread that does.
-    ///
-    /// Where several may run there, it is the one that ran nearly all of the time since the forwarder was ready; the others are
-    /// moved to another CPU.
+    /// How it has ended by itself, and what it printed last; none while it runs.
+    pub(super) fn crashed(&mut self) -> Option<String> {
+        let how = self.ended()?;
+        self.has_crashed = true;
+        Some(how)
+    }
+
+    /// Proves that it runs, where its probe frames do not come as they should.
     ///
     /// # Errors
-    /// `Forwarder` where several ran there.
+    /// `Forwarder` where it has ended.
+    pub(super) fn prove_that_it_runs(&mut self) -> Result<(), LabError> {
+        match self.crashed() {
+            None => Ok(()),
+            Some(how) => {
+                let what = format!("it ended under the probe frames: {how}");
+                Err(failed(&self.level, self.with_log(what)))
+            }
+        }
+    }
+
+    /// Leaves the CPU that forwards to the one thread that does: the one that ran nearly all of the time since the forwarder
+    /// was ready. Other threads that may run there are moved to another CPU.
+    ///
+    /// # Errors
+    /// `Forwarder` where the busiest thread may not run there, and where several ran there.
     pub(super) fn keep_cpu_to_one_thread(
         &mut self,
         cpu: u32,
         others_cpu: u32,
     ) -> Result<(), LabError> {
-        let mut there: Vec<_> = self.run_times();
-        there.retain(|((_, thread), _)| fwdlab_sys::may_run_on(*thread, cpu));
-        if there.len() < 2 {
-            return Ok(());
-        }
-        let since_ready = |(of, time): &((u32, u32), Duration)| {
-            let before = self.ran_before.iter().find(|(before, _)| before == of);
-            (
-                of.1,
-                time.saturating_sub(before.map_or(Duration::ZERO, |(_, time)| *time)),
-            )
+        let since_ready = |((process, thread), time): ((u32, u32), Duration)| {
+            let mut before = self.ran_before.iter();
+            let before = before.find(|(before, _)| *before == (process, thread));
+            let before = before.map_or(Duration::ZERO, |(_, time)| *time);
+            (thread, time.saturating_sub(before))
         };
-        let mut times: Vec<_> = there.iter().map(since_ready).collect();
+        let mut times: Vec<_> = self.run_times().into_iter().map(since_ready).collect();
         times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-        let all: Duration = times.iter().map(|(_, time)| *time).sum();
-        if all < TELLING_TIME_MIN {
+        let Some(&(forwarding, time)) = times.first().filter(|(_, time)| *time >= TELLING_TIME_MIN)
+        else {
             return Ok(());
-        }
-        let (forwarding, time) = times[0];
-        if time.as_secs_f64() < all.as_secs_f64() * FORWARDING_RATIO_MIN {
+        };
+        let advice = format!(
+            "have it run the thread that forwards on CPU {cpu} ({{dut-cpu}} in its words) and the others on CPU {others_cpu} \
+             ({{load-cpu}}); of DPDK: `--lcores={{load-cpu}},{{dut-cpu}} --main-lcore={{load-cpu}}`"
+        );
+        if !fwdlab_sys::may_run_on(forwarding, cpu) {
             let what = format!(
-                "{} of its threads share CPU {cpu}, which is for the one that forwards; have it give the others CPU \
-                 {others_cpu} ({{load-cpu}} in its words; `--lcores={{load-cpu}},{{dut-cpu}} --main-lcore={{load-cpu}}` of \
-                 DPDK)",
-                times.len()
+                "its busiest thread may not run on CPU {cpu}, where it is to forward; {advice}"
             );
             return Err(failed(&self.level, self.with_log(what)));
         }
-        for (thread, _) in times.iter().filter(|(thread, _)| *thread != forwarding) {
+        times.retain(|(thread, _)| fwdlab_sys::may_run_on(*thread, cpu));
+        let there: Duration = times.iter().map(|(_, time)| *time).sum();
+        if time.as_secs_f64() < there.as_secs_f64() * FORWARDING_RATIO_MIN {
+            let what = format!("{} of its threads share CPU {cpu}; {advice}", times.len());
+            return Err(failed(&self.level, self.with_log(what)));
+        }
+        for (thread, _) in times {
+            let place = if thread == forwarding {
+                cpu
+            } else {
+                others_cpu
+            };
             // One that has ended meanwhile is in nobody's way.
-            let _ = fwdlab_sys::pin_thread(*thread, others_cpu);
+            let _ = fwdlab_sys::pin_thread(thread, place);
         }
         Ok(())
     }
@@ -245,7 +273,6 @@ impl RunningForwarder {
         }
         self.started.end()?;
         let _ = self.process.wait();
-        kept_log::keep(&self.log_name(), &self.printed.text());
         journal.undo(&self.change)
     }
 
@@ -256,15 +283,18 @@ impl RunningForwarder {
     fn log_name(&self) -> String {
         let of_file = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         let level: String = self.level.chars().take(40).map(of_file).collect();
-        format!("forwarder-{level}.log")
+        // The next start is not to take the place of what a crash has left.
+        let how = if self.has_crashed { "-ended" } else { "" };
+        format!("forwarder-{level}{how}.log")
     }
 }
 
 impl Drop for RunningForwarder {
     fn drop(&mut self) {
-        // Whoever gives up in the middle of a block leaves none running; the journal has it until it is gone.
+        // An error in the middle of a block leaves none running; the journal has it until it is gone.
         let _ = self.started.end();
         let _ = self.process.wait();
+        kept_log::keep(&self.log_name(), &self.printed.text());
     }
 }
 
@@ -275,7 +305,7 @@ fn failed(level: &str, what: String) -> LabError {
     }
 }
 
-/// What a program prints, read in a thread of its own: a pipe that nobody reads would stop it.
+/// What a program prints, read in a separate thread: a pipe that nobody reads would stop it.
 struct Printed(Arc<Mutex<Kept>>);
 
 /// What is kept of it.

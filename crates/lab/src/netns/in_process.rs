@@ -374,8 +374,7 @@ impl InProcess<'_> {
         Ok(())
     }
 
-    /// Has a forwarder in user space take the place of another one, or of the kernel; each is a start of its own. The
-    /// kernel has its place without.
+    /// Starts a forwarder in user space, once the one before has ended. Without one, the kernel forwards.
     fn forward(
         &mut self,
         journal: &mut Journal,
@@ -383,14 +382,13 @@ impl InProcess<'_> {
         forwarder: Option<&Forwarder>,
     ) -> Result<(), LabError> {
         self.end_forwarder(journal)?;
-        let placement = &self.standing.placement;
-        let cpu = placement.forwarding_cpu();
-        let direction = self.standing.direction;
         let Some(forwarder) = forwarder else {
-            return self.topology.forward_on(cpu, direction);
+            return Ok(());
         };
         // A polling thread would take the CPU from it.
-        self.topology.forward_in_place(direction)?;
+        self.topology.forward_in_place(self.standing.direction)?;
+        let placement = &self.standing.placement;
+        let cpu = placement.forwarding_cpu();
         let forwarder = forwarder.with(&places(placement));
         for port in [DUT_IN, DUT_OUT] {
             if self.topology.dut_xdp_program(port)? == 0 {
@@ -409,6 +407,8 @@ impl InProcess<'_> {
         if let Some(forwarder) = self.standing.forwarder.take() {
             forwarder.end(self.topology.dut(), journal)?;
             self.topology.set_up_dut()?;
+            let cpu = self.standing.placement.forwarding_cpu();
+            self.topology.forward_on(cpu, self.standing.direction)?;
         }
         for port in std::mem::take(&mut self.standing.ports_without_xdp) {
             if self.topology.dut_xdp_program(port)? != 0 {

@@ -32,6 +32,7 @@ use crate::interference::cost_ns;
 use crate::journal::{Changes, Journal, Undo};
 use crate::probe::FailedProbe;
 use crate::profiler::Place;
+use crate::sample::Sample;
 use crate::sequence::{Sequence, UnderLoad, stop_if_asked};
 use crate::tester::IngressControl;
 use crate::topology::counting;
@@ -188,11 +189,14 @@ impl<'a> Measurement<'a> {
     }
 
     /// Proves that the DUT forwards a frame of every flow and size as it should.
-    fn probe(&self, prepared: &mut Prepared, variant: &Variant) -> Result<(), LabError> {
+    fn probe(&mut self, prepared: &mut Prepared, variant: &Variant) -> Result<(), LabError> {
         let stratum = prepared.stratum;
         let traffic = self.resolved.traffic(stratum);
         if send_probe(prepared, traffic)?.is_right {
             return Ok(());
+        }
+        if let Some(forwarder) = self.dut.forwarder() {
+            forwarder.prove_that_it_runs()?;
         }
         // Once more, with an ear to the kernel's reasons.
         let reasons = DropReasons::listen(self.topology.dut());
@@ -435,7 +439,7 @@ impl<'a> Measurement<'a> {
             self.expect(sink, stratum, variant)?;
         }
         let switched = self.dut.set(&mut self.topology, self.changes.0, actions);
-        self.begin_losses(sink)?;
+        let switched = switched.and_then(|()| self.begin_losses(sink));
         let paced = load.sender.set_pace(self.pace(stratum, asked));
         if is_held {
             load.sender.release();
@@ -583,14 +587,22 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
         block.log.cpu_speeds.iter_mut().for_each(SpeedLog::look);
         // What waits to be checked has only so much room.
         sink.counts()?;
-        let forwarder_ended = block.dut.forwarder().and_then(RunningForwarder::ended);
+        let forwarder_ended = block.dut.forwarder().and_then(RunningForwarder::crashed);
         if block.losses.are_looked_for() {
             // Held until the next one has started.
             load.hold(&mut block.topology, sink)?;
             block.look_for_losses(sink)?;
         }
+        let mut drops = difference(&drops_before, &block.drops(stratum)?);
+        let forwarded = |of: Option<&Sample>| of.map_or(0, |sample| sample.forwarded_frames);
+        let (first, last) = (watch.samples.first(), watch.samples.last());
+        bound_losses(
+            &mut drops,
+            offered_frames,
+            forwarded(last) - forwarded(first),
+        );
         let dut = DutReading {
-            drops: difference(&drops_before, &block.drops(stratum)?),
+            drops,
             ..DutReading::default()
         };
         // At the slice's end, so that what was changed inside it is seen too.
@@ -647,6 +659,18 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
     }
 }
 
+/// Leaves as lost in a forwarder what may have been lost inside a slice: that is counted from the start of the load on.
+fn bound_losses(drops: &mut Drops, offered_frames: u64, forwarded_frames: u64) {
+    let Some(lost) = drops.remove(LOST_IN_FORWARDER) else {
+        return;
+    };
+    let others: u64 = drops.values().sum();
+    let lost = lost.min(offered_frames.saturating_sub(forwarded_frames + others));
+    if lost > 0 {
+        drops.insert(LOST_IN_FORWARDER.to_owned(), lost);
+    }
+}
+
 /// The generator of the frames that go there, and of those that go back, where there are any.
 fn load_sender(
     topology: &Topology,
@@ -661,4 +685,31 @@ fn load_sender(
         (there, topology.generator_interface()),
         (back, topology.generator_interface_back()),
     )?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_lost_in_a_slice_than_was_offered_in_it() {
+        let after = |lost: u64, offered, forwarded| {
+            let drops = [
+                (LOST_IN_FORWARDER, lost),
+                ("between tester-out and dut-in", 10),
+            ];
+            let mut drops = drops
+                .map(|(reason, frames)| (reason.to_owned(), frames))
+                .into();
+            bound_losses(&mut drops, offered, forwarded);
+            drops.get(LOST_IN_FORWARDER).copied()
+        };
+        assert_eq!(after(700, 1000, 500), Some(490));
+        assert_eq!(after(300, 1000, 500), Some(300));
+        // Frames that came in before it and went out in it.
+        assert_eq!(after(300, 1000, 1001), None);
+        let mut none = Drops::from([("CPU backlog".to_owned(), 1)]);
+        bound_losses(&mut none, 10, 0);
+        assert_eq!(none.len(), 1);
+    }
 }

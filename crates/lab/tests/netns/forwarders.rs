@@ -105,7 +105,7 @@ fn unaccounted(outcome: &BlockOutcome) -> i64 {
     outcome.block.conservation[&Stratum::INET].unaccounted_frames
 }
 
-/// What stands on the DUT's ports, and which programs run in its namespace.
+/// What is on the DUT's ports, and which programs run in its namespace.
 fn standing() -> (String, BTreeSet<String>) {
     let dut = dut_namespace();
     let links = run(&["ip", "netns", "exec", &dut, "ip", "link"]);
@@ -212,7 +212,7 @@ fn what_a_forwarder_loses_is_counted_to_the_frame_and_its_crash_is_a_reason() {
     testkit::require_root!();
     testkit::require_tool!("cc", "ip");
     let router = PacketRouter::build();
-    // Behind the 2000 probe frames.
+    // After the 2000 probe frames.
     let resolved = forwarders(
         &INET,
         [

@@ -33,7 +33,8 @@ pub(super) const FORWARDER: Description = Description {
 };
 
 fn schema() -> serde_json::Value {
-    let ready = "What tells that it forwards: a text that it prints, or a program that succeeds.";
+    let ready =
+        "How fwdlab knows that it forwards: a text that it prints, or a program that succeeds.";
     let level = table(json!({
         "properties": {
             "start": program("Runs until it is ended."),
