@@ -32,7 +32,6 @@ use crate::interference::cost_ns;
 use crate::journal::{Changes, Journal, Undo};
 use crate::probe::FailedProbe;
 use crate::profiler::Place;
-use crate::sample::Sample;
 use crate::sequence::{Sequence, UnderLoad, stop_if_asked};
 use crate::tester::IngressControl;
 use crate::topology::counting;
@@ -316,6 +315,7 @@ impl<'a> Measurement<'a> {
             load,
             sink,
             settle,
+            offered_before: 0,
         };
         let lossy = sequence.measure_stratum(&mut under_load, order)?;
         if !sets_once {
@@ -508,6 +508,8 @@ struct StratumUnderLoad<'m, 'a> {
     sink: Receivers,
     /// How long it settles after a switch.
     settle: Duration,
+    /// Frames that were offered before the last switch.
+    offered_before: u64,
 }
 
 impl StratumUnderLoad<'_, '_> {
@@ -549,6 +551,7 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
             &mut self.load,
             &mut self.sink,
         )?;
+        self.offered_before = self.load.sender.offered_frames()?;
         Ok(Instant::now())
     }
 
@@ -563,6 +566,7 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
             load,
             sink,
             settle,
+            offered_before,
         } = self;
         let moved = block.dut.moved(&mut block.topology, variant)?;
         crate::clock::settle(*switched, *settle);
@@ -594,13 +598,8 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
             block.look_for_losses(sink)?;
         }
         let mut drops = difference(&drops_before, &block.drops(stratum)?);
-        let forwarded = |of: Option<&Sample>| of.map_or(0, |sample| sample.forwarded_frames);
-        let (first, last) = (watch.samples.first(), watch.samples.last());
-        bound_losses(
-            &mut drops,
-            offered_frames,
-            forwarded(last) - forwarded(first),
-        );
+        let window_frames = load.sender.offered_frames()? - *offered_before;
+        share_losses(&mut drops, offered_frames, window_frames);
         let dut = DutReading {
             drops,
             ..DutReading::default()
@@ -659,13 +658,15 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
     }
 }
 
-/// Leaves as lost in a forwarder what may have been lost inside a slice: that is counted from the start of the load on.
-fn bound_losses(drops: &mut Drops, offered_frames: u64, forwarded_frames: u64) {
+/// Leaves of the frames that were lost in a forwarder since the start of its load, in which so many were offered, a slice's
+/// share.
+fn share_losses(drops: &mut Drops, offered_frames: u64, window_frames: u64) {
     let Some(lost) = drops.remove(LOST_IN_FORWARDER) else {
         return;
     };
-    let others: u64 = drops.values().sum();
-    let lost = lost.min(offered_frames.saturating_sub(forwarded_frames + others));
+    let share = u128::from(lost) * u128::from(offered_frames);
+    let window = u128::from(window_frames.max(offered_frames).max(1));
+    let lost = u64::try_from((share + window / 2) / window).unwrap_or(lost);
     if lost > 0 {
         drops.insert(LOST_IN_FORWARDER.to_owned(), lost);
     }
@@ -692,24 +693,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_is_lost_in_a_slice_than_was_offered_in_it() {
-        let after = |lost: u64, offered, forwarded| {
-            let drops = [
-                (LOST_IN_FORWARDER, lost),
-                ("between tester-out and dut-in", 10),
-            ];
+    fn a_slice_has_its_share_of_what_its_load_lost() {
+        let after = |lost: u64, offered, window| {
+            let drops = [(LOST_IN_FORWARDER, lost), ("CPU backlog", 10)];
             let mut drops = drops
                 .map(|(reason, frames)| (reason.to_owned(), frames))
                 .into();
-            bound_losses(&mut drops, offered, forwarded);
+            share_losses(&mut drops, offered, window);
+            assert_eq!(drops["CPU backlog"], 10);
             drops.get(LOST_IN_FORWARDER).copied()
         };
-        assert_eq!(after(700, 1000, 500), Some(490));
-        assert_eq!(after(300, 1000, 500), Some(300));
-        // Frames that came in before it and went out in it.
-        assert_eq!(after(300, 1000, 1001), None);
-        let mut none = Drops::from([("CPU backlog".to_owned(), 1)]);
-        bound_losses(&mut none, 10, 0);
-        assert_eq!(none.len(), 1);
+        assert_eq!(after(700, 1000, 3500), Some(200));
+        assert_eq!(after(3500, 1000, 3500), Some(1000));
+        assert_eq!(after(1, 1000, 3500), None);
+        assert_eq!(after(2, 1000, 3500), Some(1));
+        assert_eq!(after(5, 1000, 0), Some(5));
     }
 }

@@ -213,13 +213,15 @@ fn what_a_forwarder_loses_is_counted_to_the_frame_and_its_crash_is_a_reason() {
     testkit::require_tool!("cc", "ip");
     let router = PacketRouter::build();
     // After the 2000 probe frames.
-    let resolved = forwarders(
+    let mut resolved = forwarders(
         &INET,
         [
             ("loses", Some(router.forwarder(&["lose=3000"]))),
             ("crashes", Some(router.forwarder(&["crash=2500"]))),
         ],
     );
+    // So that some of them are lost inside the slice.
+    resolved.design.slice_ms = 500;
     let outcome = measure(&resolved, &mut |_| ()).unwrap();
     assert_eq!(unaccounted(&outcome), 0, "{:?}", outcome.block.conservation);
     let lossy = trial(&outcome, "loses");

@@ -65,3 +65,11 @@ export const test = base.extend<{ page: Page }>({
 });
 
 export { expect };
+
+/** A text as the page shows it: characters that turn the direction of what follows are written out. */
+export function inert(text: string): string {
+  return text.replace(
+    /[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16)}`,
+  );
+}
