@@ -338,6 +338,7 @@ impl Topology {
             let refused = statistics
                 .iter()
                 .filter(|(name, _)| name.starts_with("rx_queue_") && name.ends_with("_drops"))
+                // Those are frames that an XDP program has dropped.
                 .filter(|(name, _)| !name.ends_with("xdp_drops"));
             let refused: u64 = refused.map(|(_, frames)| frames).sum();
             let received = self.dut_interface(port)?.rx_packets;
