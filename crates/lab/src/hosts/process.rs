@@ -319,6 +319,7 @@ mod tests {
 
     #[test]
     fn a_program_is_put_in_its_place_whole_or_not_at_all() {
+        testkit::require_tool!("find");
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
         let script = |script: &str, arguments: &[&str], input: &str| {

@@ -52,6 +52,7 @@ fn contents(folder: &Path, name: &str, text: &str) -> BTreeMap<String, fwdlab_mo
 #[test]
 fn own_xdp_programs_forward_with_what_is_set_in_them_and_what_they_drop_is_counted() {
     testkit::require_root!();
+    testkit::require_tool!("ip");
     let folder = tempfile::tempdir().unwrap();
     let mut table = "[".to_owned();
     for key in 0..10_000 {
@@ -217,6 +218,7 @@ fn command(apply: &[&str], undo: &[&str]) -> Binding {
 #[test]
 fn a_command_may_attach_an_xdp_program_by_itself() {
     testkit::require_root!();
+    testkit::require_tool!("ip");
     let object = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("bpf/fib_forwarder.bpf.o");
     let object = object.to_str().unwrap();
     let off = ["ip", "link", "set", "dev", "{dut-in}", "xdp", "off"];
@@ -243,6 +245,7 @@ fn a_command_may_attach_an_xdp_program_by_itself() {
 #[test]
 fn a_program_is_on_the_ports_that_its_level_names() {
     testkit::require_root!();
+    testkit::require_tool!("ip");
     let both = XdpProgram::Own(OwnXdpProgram {
         program: router("plain"),
         mode: XdpMode::Native,
@@ -270,6 +273,7 @@ fn a_program_is_on_the_ports_that_its_level_names() {
 #[test]
 fn a_program_for_frames_in_several_pieces_leaves_a_port_that_has_such() {
     testkit::require_root!();
+    testkit::require_tool!("ip");
     let namespace = fwdlab_sys::NetworkNamespace::create("pieces").unwrap();
     let veth = "ip link add jumbo mtu 9000 type veth peer name other mtu 9000";
     run_in(&namespace, &veth.split(' ').collect::<Vec<_>>());
