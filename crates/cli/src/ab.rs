@@ -69,6 +69,7 @@ pub(crate) fn ab(arguments: AbArguments) -> anyhow::Result<Code> {
         frame_sizes: arguments.frame_size.clone(),
         flows: arguments.flows.clone(),
         zipf: arguments.zipf,
+        vlan: arguments.vlan,
         load: arguments.load,
         blocks: blocks_min(change.compared())?,
         rounds: ROUNDS,

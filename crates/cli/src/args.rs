@@ -29,7 +29,7 @@ use crate::query::QueryArguments;
 use crate::schema::FileKind;
 use crate::values::{
     addresses, burst, confidence, dialect, family, flows, frames_a_second, minutes, parse_time,
-    rule_codes, sender, threshold,
+    rule_codes, sender, threshold, vlan,
 };
 
 /// How `--help` groups the commands: every one stands in one group.
@@ -250,6 +250,9 @@ pub(crate) struct AbArguments {
     /// Zipf exponent of the flows, 0.01 to 10; default: every flow in its turn
     #[arg(long, value_name = "EXPONENT", allow_negative_numbers = true)]
     pub(crate) zipf: Option<Zipf>,
+    /// Tag every frame with this VLAN, 1 to 4094; a tag is 4 bytes more
+    #[arg(long, value_name = "ID", value_parser = vlan())]
+    pub(crate) vlan: Option<u16>,
     /// What is offered: lab (as the lab has it), self-clocked, overload, packets per second, or a
     /// share of the line rate like 50%
     #[arg(long, value_name = "LOAD", default_value = "lab")]
@@ -760,6 +763,9 @@ pub(crate) struct TrafficArguments {
     /// Zipf exponent of the flows, 0.01 to 10; default: every flow in its turn
     #[arg(long, value_name = "EXPONENT", allow_negative_numbers = true)]
     pub(crate) zipf: Option<Zipf>,
+    /// Tag every frame with this VLAN, 1 to 4094; a tag is 4 bytes more
+    #[arg(long, value_name = "ID", value_parser = vlan())]
+    pub(crate) vlan: Option<u16>,
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ impl TrafficArguments {
             source_ports: self.source_ports,
             destination_ports: self.destination_ports,
             zipf: self.zipf,
+            vlan: self.vlan,
             first_addresses: [(self.family, first)].into(),
             ..Traffic::default()
         };
@@ -49,6 +50,7 @@ fn options(fault: &TrafficFault) -> &'static str {
             "--sources, --destinations, --source-ports, --destination-ports"
         }
         TrafficFault::FrameSize { .. } => "--frame-size",
+        TrafficFault::Vlan { .. } => "--vlan",
         TrafficFault::Overlap { .. } => "--source-address, --destination-address",
         TrafficFault::Family { end, .. }
         | TrafficFault::Range { end, .. }
@@ -62,12 +64,14 @@ fn options(fault: &TrafficFault) -> &'static str {
 /// Flows and sizes in words.
 pub(crate) fn described(traffic: &Traffic, family: AddressFamily) -> String {
     let heavy = heavy_flows(traffic).map(|shares| format!(" ({shares})"));
+    let tag = traffic.vlan.map(|vlan| format!(" and a tag of VLAN {vlan}"));
     format!(
-        "{} {} flows{}, frames of {} bytes",
+        "{} {} flows{}, frames of {} bytes{}",
         traffic.flows(),
         family.protocol(),
         heavy.unwrap_or_default(),
-        FrameSizes(traffic.frame_sizes.clone())
+        FrameSizes(traffic.frame_sizes.clone()),
+        tag.unwrap_or_default()
     )
 }
 

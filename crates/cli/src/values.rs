@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fwdlab_model::{
     AddressFamily, BURST_FRAMES, CONFIDENCE_PERCENT, FLOWS_MAX, PPS_MAX, THRESHOLD_PERCENT, Tester,
+    VLAN,
 };
 use fwdlab_report::rules;
 use fwdlab_stats::ministat::Dialect;
@@ -62,6 +63,10 @@ pub(crate) fn rule_codes(text: &str) -> Result<String, String> {
 
 pub(crate) fn addresses() -> impl TypedValueParser<Value = u32> {
     clap::value_parser!(u32).range(1..=i64::from(FLOWS_MAX))
+}
+
+pub(crate) fn vlan() -> impl TypedValueParser<Value = u16> {
+    clap::value_parser!(u16).range(i64::from(*VLAN.start())..=i64::from(*VLAN.end()))
 }
 
 pub(crate) fn burst(text: &str) -> Result<u32, String> {

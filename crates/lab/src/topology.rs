@@ -96,6 +96,10 @@ impl Topology {
         // A veth takes redirected frames only when it polls, which GRO makes it do.
         dut.run(|| fwdlab_sys::enable_gro(DUT_IN))??;
         tester.run(|| fwdlab_sys::enable_gro(TESTER_IN))??;
+        // On a cable a tag is in the frame, and not beside it, where XDP programs do not see it.
+        for port in [DUT_IN, DUT_OUT] {
+            dut.run(|| fwdlab_sys::set_features(port, &["tx-vlan-hw-insert"], false))??;
+        }
         for index in [tester_out, tester_in] {
             tester_netlink.set_up(index)?;
         }

@@ -457,6 +457,8 @@ pub struct Conditions {
     pub flows: Vec<(u32, u32)>,
     /// How heavy flows are, where they are not sent in turn.
     pub zipf: Option<Zipf>,
+    /// The VLAN whose tag every frame has.
+    pub vlan: Option<u16>,
     /// What is asked of the generator.
     pub load: LoadChoice,
     /// Blocks.
@@ -482,6 +484,8 @@ impl Conditions {
         let frame_size = sizes_text(&self.frame_sizes);
         let zipf = self.zipf.map(|zipf| format!("zipf = {zipf}\n"));
         let zipf = zipf.unwrap_or_default();
+        let vlan = self.vlan.map(|vlan| format!("vlan = {vlan}\n"));
+        let vlan = vlan.unwrap_or_default();
         let traffics = self.flows.iter().map(|(sources, destinations)| {
             let header = match self.flows.len() {
                 1 => "[traffic]".to_owned(),
@@ -489,7 +493,7 @@ impl Conditions {
             };
             format!(
                 "{header}\nfamilies = [{families}]\nframe_size = {frame_size}\nsources = {sources}\ndestinations = \
-                 {destinations}\n{zipf}load = {load}\n\n"
+                 {destinations}\n{zipf}{vlan}load = {load}\n\n"
             )
         });
         format!(

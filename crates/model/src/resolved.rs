@@ -265,6 +265,9 @@ pub struct Traffic {
     /// How heavy flows are, where they are not sent in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zipf: Option<Zipf>,
+    /// The VLAN whose tag every frame has (IEEE 802.1Q).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<u16>,
     /// Where each family's addresses begin, where the experiment says; the lab chooses otherwise.
     pub first_addresses: BTreeMap<AddressFamily, FirstAddresses>,
     /// Through which of the DUT's ports the frames come in.
@@ -296,6 +299,7 @@ impl Default for Traffic {
             source_ports: port,
             destination_ports: port,
             zipf: None,
+            vlan: None,
             first_addresses: BTreeMap::new(),
             direction: Direction::Forward,
             load: Load::SelfClocked,
@@ -307,7 +311,7 @@ impl Default for Traffic {
 /// A size of frame and how often it comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameSize {
-    /// Ethernet bytes including FCS; 64 means the smallest valid frame of the family.
+    /// Ethernet bytes including FCS, but for a VLAN tag; 64 means the smallest valid frame of the family.
     pub bytes: u16,
     /// Frames of this size in each turn of all sizes.
     pub share: u16,

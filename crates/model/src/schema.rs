@@ -176,6 +176,10 @@ fn traffic_table() -> Value {
                 "Exponent of a Zipf distribution of the frames over the flows; by default every flow is sent in its turn.",
                 &zipf::ZIPF_EXPONENT,
             ),
+            "vlan": integer(
+                "The VLAN whose tag every frame has (IEEE 802.1Q): 4 bytes more than its frame_size.",
+                &traffic::VLAN,
+            ),
             "direction": words("Through which of the DUT's ports the frames come in.", traffic::DIRECTIONS),
             "load": load(),
             "burst": integer("Frames that a paced generator sends back to back.", &traffic::BURST_FRAMES),

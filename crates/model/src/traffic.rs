@@ -11,6 +11,7 @@ use crate::diagnostic::{Span, list};
 use crate::document::{Reading, Table, Value};
 use crate::files::shown;
 use crate::hosts::Hosts;
+use crate::kind::LabKind;
 use crate::lab_file::{LabFile, no_turns};
 use crate::load::Load;
 use crate::resolved::{Direction, FirstAddresses, FrameSize, PortRange, Traffic};
@@ -31,6 +32,7 @@ pub(crate) const TRAFFIC_KEYS: &[&str] = &[
     "source_ports",
     "destination_ports",
     "zipf",
+    "vlan",
     "direction",
     "load",
     "burst",
@@ -53,6 +55,10 @@ pub(crate) const DIRECTIONS: &[(&str, Direction)] =
 /// From the smallest Ethernet frame to the largest without a tag or jumbo frames, FCS included
 /// (IEEE 802.3).
 pub const FRAME_SIZE: RangeInclusive<u16> = 64..=1518;
+/// Numbers of a VLAN: 0 would be a tag with a priority alone, and 4095 is reserved (IEEE 802.1Q).
+pub const VLAN: RangeInclusive<u16> = 1..=4094;
+/// What a VLAN tag adds to a frame (IEEE 802.1Q).
+pub const VLAN_TAG_BYTES: u16 = 4;
 pub(crate) const SHARE: RangeInclusive<u16> = 1..=1000;
 pub(crate) const FRAME_SIZES_MAX: usize = 16;
 /// The word for [`IMIX`].
@@ -109,6 +115,8 @@ pub(crate) struct TrafficEntry {
     /// Whether it has a name, be it one that could not be read.
     is_named: bool,
     traffic: Traffic,
+    /// Where a VLAN is given.
+    vlan: Option<Span>,
     /// Its place is the whole file where no load is given.
     load: Spanned<LoadChoice>,
 }
@@ -119,6 +127,7 @@ impl Default for TrafficEntry {
             span: 0..0,
             is_named: false,
             traffic: Traffic::default(),
+            vlan: None,
             load: Spanned::new(0..0, LoadChoice::Lab),
         }
     }
@@ -281,6 +290,9 @@ impl TrafficEntry {
         if let Some(value) = table.value("zipf") {
             traffic.zipf = Zipf::read(reading, value, &table.what("zipf"));
         }
+        if let Some(value) = table.value("vlan") {
+            traffic.vlan = reading.integer(value, &table.what("vlan"), VLAN);
+        }
         if let Some(value) = table.value("direction")
             && let Some(direction) = reading.word(value, &table.what("direction"), DIRECTIONS)
         {
@@ -310,6 +322,7 @@ impl TrafficEntry {
             span,
             is_named: table.value("name").is_some(),
             traffic,
+            vlan: table.value("vlan").map(Spanned::span),
             load,
         }
     }
@@ -319,6 +332,7 @@ impl TrafficEntry {
         let Self {
             span,
             mut traffic,
+            vlan,
             load,
             ..
         } = self;
@@ -332,6 +346,14 @@ impl TrafficEntry {
         };
         if traffic.load == Load::SelfClocked && lab.lab.kind.is_remote() {
             no_turns(reading, load.span());
+        }
+        if let Some(span) = vlan
+            && lab.lab.kind != LabKind::Netns
+        {
+            let message = format!("a lab of kind {} sends no frames with a VLAN tag", lab.lab.kind);
+            reading
+                .error(span, message)
+                .with_help("leave `vlan` out, or measure in a lab of kind \"netns\"");
         }
         let hosts = lab.lab.hosts.as_ref();
         let cpus = hosts.map_or(0, Hosts::cpus_a_port_max);
@@ -389,8 +411,8 @@ fn line_rate_pps(
 }
 
 impl Traffic {
-    /// Bytes of a frame, FCS included, in the mean over the sizes as they are sent; where both families
-    /// are, that of the larger frames.
+    /// Bytes of a frame, FCS and VLAN tag included, in the mean over the sizes as they are sent; where both
+    /// families are, that of the larger frames.
     #[must_use]
     pub fn mean_frame_bytes(&self) -> f64 {
         let families = self.families.iter();
@@ -406,7 +428,8 @@ impl Traffic {
                         frames + share,
                     )
                 });
-        f64::from(bytes) / f64::from(frames)
+        let tag = self.vlan.map_or(0, |_| VLAN_TAG_BYTES);
+        f64::from(bytes) / f64::from(frames) + f64::from(tag)
     }
 }
 

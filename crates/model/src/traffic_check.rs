@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::addresses::{AddressRange, NeverForwarded, RangeError};
 use crate::resolved::{FirstAddresses, Traffic};
-use crate::traffic::{FLOWS_MAX, FRAME_SIZE};
+use crate::traffic::{FLOWS_MAX, FRAME_SIZE, VLAN};
 use crate::words::AddressFamily;
 
 /// What to do about an address that cannot be.
@@ -37,6 +37,12 @@ pub enum TrafficFault {
         bytes: u16,
         /// The family.
         family: AddressFamily,
+    },
+    /// A number that no VLAN has.
+    #[error("no VLAN has the number {vlan}")]
+    Vlan {
+        /// The number.
+        vlan: u16,
     },
     /// An address of the other family.
     #[error("{first} is no {} address", family.protocol())]
@@ -87,6 +93,7 @@ impl TrafficFault {
                     bytes => format!("give {smallest} for the smallest, or {bytes} to {largest}"),
                 }
             }
+            Self::Vlan { .. } => format!("give {} to {}", VLAN.start(), VLAN.end()),
             Self::Family { .. } => "give one, or another family".to_owned(),
             Self::Range { .. } | Self::NeverForwarded { .. } => OTHER_ADDRESSES.to_owned(),
             Self::Overlap { .. } => {
@@ -150,6 +157,9 @@ impl Traffic {
     pub fn check(&self, family: AddressFamily) -> Result<(), TrafficFault> {
         self.check_flows()?;
         self.check_frame_sizes(family)?;
+        if let Some(vlan) = self.vlan.filter(|vlan| !VLAN.contains(vlan)) {
+            return Err(TrafficFault::Vlan { vlan });
+        }
         let [sources, destinations] = self.ranges(family)?;
         for (end, range) in [
             (FlowEnd::Sources, sources),

@@ -15,7 +15,7 @@ use crate::packet_socket::{bind, checked, error, may_go_on, raw_socket, send_rin
 /// Frames under way at most; a power of two, as rings have it.
 const FRAMES: u32 = 256;
 
-/// Room for a frame: the least that the kernel allows, and enough for 1518 bytes.
+/// Room for a frame: the least that the kernel allows, and enough for 1522 bytes.
 const CHUNK_SIZE: u32 = 2048;
 
 /// Slots of the ring of free frames to receive into, which a socket must have even to send.

@@ -24,7 +24,7 @@ const BLOCK_SIZE: usize = 64 * 1024;
 const TRANSMIT_SLOTS: usize = 256;
 
 /// Bytes of the longest frame to be sent.
-const TRANSMIT_LENGTH_MAX: usize = 1518;
+const TRANSMIT_LENGTH_MAX: usize = 1522;
 
 /// How often the kernel is asked to send what it was once handed, before it is given up.
 const TRIES_MAX: u32 = 100_000;
@@ -124,7 +124,7 @@ impl TransmitRing {
     /// interface.
     ///
     /// # Errors
-    /// When the interface is down or gone, or a frame is longer than 1518 bytes.
+    /// When the interface is down or gone, or a frame is longer than 1522 bytes.
     pub fn send(&mut self, frames: &[&[u8]]) -> Result<usize, SysError> {
         let mut last = None;
         let mut taken = 0;
@@ -237,13 +237,14 @@ impl ReceiveRing {
         set_option(self.socket.as_fd(), libc::SOL_SOCKET, option, &program)
     }
 
-    /// Passes on the frames that have come in since, without FCS, and tells how many there were.
+    /// Passes on the frames that have come in since, without FCS and with their VLAN's tag, and tells how many there were.
     pub fn read(&mut self, mut pass_on: impl FnMut(&[u8])) -> usize {
         let mut read = 0;
         // At most once around: more may come in meanwhile than can be read.
         while read < self.ring.slots {
             let slot = self.ring.next;
-            if self.ring.status(slot) & libc::TP_STATUS_USER == 0 {
+            let status = self.ring.status(slot);
+            if status & libc::TP_STATUS_USER == 0 {
                 break;
             }
             let start = self.ring.slot(slot);
@@ -256,6 +257,18 @@ impl ReceiveRing {
             self.frame
                 .resize(length.min(self.ring.slot_size - begin), 0);
             memory.copy_out(start + begin, &mut self.frame);
+            if status & libc::TP_STATUS_VLAN_VALID != 0 {
+                let half = |field| {
+                    let mut half = [0; 2];
+                    memory.copy_out(start + field, &mut half);
+                    u16::from_ne_bytes(half).to_be_bytes()
+                };
+                let tag = [
+                    half(offset_of!(tpacket2_hdr, tp_vlan_tpid)),
+                    half(offset_of!(tpacket2_hdr, tp_vlan_tci)),
+                ];
+                insert_tag(&mut self.frame, tag);
+            }
             pass_on(&self.frame);
             self.ring.give(slot, libc::TP_STATUS_KERNEL);
             self.ring.advance();
@@ -263,6 +276,16 @@ impl ReceiveRing {
         }
         read
     }
+}
+
+/// Puts the tag of a VLAN back where it was on the cable: the kernel shows it beside the frame.
+///
+/// # Source
+/// Linux: `tpacket_rcv` in `net/packet/af_packet.c`.
+fn insert_tag(frame: &mut Vec<u8>, tag: [[u8; 2]; 2]) {
+    const MAC_ADDRESSES_LENGTH: usize = 12;
+    let place = MAC_ADDRESSES_LENGTH.min(frame.len());
+    frame.splice(place..place, tag.into_iter().flatten());
 }
 
 /// A classic BPF program that takes one of so many frames for another station, at random.

@@ -9,6 +9,8 @@
 
 #define AF_INET 2
 #define AF_INET6 10
+/* Bytes of the tag of a VLAN, behind the EtherType that says that there is one. */
+#define TAG_LENGTH 4
 
 static __always_inline void decrease_ttl(struct iphdr *ip)
 {
@@ -19,25 +21,35 @@ static __always_inline void decrease_ttl(struct iphdr *ip)
 	ip->ttl--;
 }
 
-/* Looks the frame's way up and rewrites its head; 0 where the kernel's stack has to see to it. */
-static __always_inline __u32 rewrite(struct xdp_md *ctx, int ages)
+/* Looks the way of a frame up that came in at a port, and rewrites its head; 0 where the kernel's stack has to see
+ * to it. */
+static __always_inline __u32 rewrite_frame(void *ctx, void *frame, void *end, __u32 port, int ages)
 {
-	void *end = (void *)(long)ctx->data_end;
-	struct ethhdr *ethernet = (void *)(long)ctx->data;
-	struct iphdr *ip4 = (void *)(ethernet + 1);
-	struct ipv6hdr *ip6 = (void *)(ethernet + 1);
-	struct bpf_fib_lookup fib = { .ifindex = ctx->ingress_ifindex };
+	struct ethhdr *ethernet = frame;
+	void *packet = ethernet + 1;
+	struct bpf_fib_lookup fib = { .ifindex = port };
 
-	if ((void *)(ethernet + 1) > end)
+	if (packet + TAG_LENGTH > end)
 		return 0;
-	if (ethernet->h_proto == bpf_htons(ETH_P_IP)) {
+
+	__u16 protocol = ethernet->h_proto;
+
+	if (protocol == bpf_htons(ETH_P_8021Q)) {
+		protocol = *(__u16 *)(packet + TAG_LENGTH - 2);
+		packet += TAG_LENGTH;
+	}
+
+	struct iphdr *ip4 = packet;
+	struct ipv6hdr *ip6 = packet;
+
+	if (protocol == bpf_htons(ETH_P_IP)) {
 		if ((void *)(ip4 + 1) > end)
 			return 0;
 		fib.family = AF_INET;
 		fib.tot_len = bpf_ntohs(ip4->tot_len);
 		fib.ipv4_src = ip4->saddr;
 		fib.ipv4_dst = ip4->daddr;
-	} else if (ethernet->h_proto == bpf_htons(ETH_P_IPV6)) {
+	} else if (protocol == bpf_htons(ETH_P_IPV6)) {
 		if ((void *)(ip6 + 1) > end)
 			return 0;
 		fib.family = AF_INET6;
@@ -56,6 +68,13 @@ static __always_inline __u32 rewrite(struct xdp_md *ctx, int ages)
 	__builtin_memcpy(ethernet->h_dest, fib.dmac, ETH_ALEN);
 	__builtin_memcpy(ethernet->h_source, fib.smac, ETH_ALEN);
 	return fib.ifindex;
+}
+
+static __always_inline __u32 rewrite(struct xdp_md *ctx, int ages)
+{
+	void *frame = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+
+	return rewrite_frame(ctx, frame, end, ctx->ingress_ifindex, ages);
 }
 
 static __always_inline int forward(struct xdp_md *ctx)

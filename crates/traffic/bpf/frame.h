@@ -4,6 +4,7 @@
  *
  * The head is the smallest frame of a flow: Ethernet, IPv4, UDP and 18 bytes of payload make 60,
  * Ethernet, IPv6 and UDP make 62. A larger frame has the same head but for lengths and checksums.
+ * Heads have no tag; where frames have one, it is between the head's MAC addresses and the rest of it.
  */
 #ifndef FRAME_H
 #define FRAME_H
@@ -14,9 +15,12 @@
 #define INET_HEAD_LENGTH 60
 #define INET6_HEAD_LENGTH 62
 #define HEAD_SIZE 64
-/* Without FCS: 1500 bytes of IP and the Ethernet header. */
-#define LENGTH_MAX 1514
-/* LENGTH_MAX less the smaller head, in whole words, and a word to spare. */
+/* Bytes of the MAC addresses, behind which a tag is. */
+#define MACS_LENGTH 12
+#define TAG_LENGTH 4
+/* Without FCS: 1500 bytes of IP, a tag and the Ethernet header. */
+#define LENGTH_MAX 1518
+/* LENGTH_MAX less the tag and the smaller head, in whole words, and a word to spare. */
 #define REST_SIZE 1464
 
 /* Where a field is in the head, in 16-bit words. */
@@ -27,6 +31,10 @@
 #define INET6_LENGTH 9
 #define INET6_UDP_LENGTH 29
 #define INET6_UDP_CHECKSUM 30
+
+/* The tag of every frame as it lies there, or 0; set before the program is loaded, so that frames without one pay
+ * nothing for it. */
+const volatile __u32 tag;
 
 union head {
 	__u64 words[HEAD_SIZE / 8];

@@ -118,6 +118,14 @@ static __always_inline int frame_is_due(struct generator *g)
 	return 1;
 }
 
+/* Writes the MAC addresses and a tag over a head that was written TAG_LENGTH bytes further. */
+static __always_inline void write_tag(void *frame, const union head *h, __u32 own_tag)
+{
+	*(__u64 *)frame = h->words[0];
+	((__u32 *)frame)[2] = (__u32)h->words[1];
+	((__u32 *)frame)[3] = own_tag;
+}
+
 /* Writes a head to a frame that is not shorter than one of IPv4; beyond its end it writes zeros, if anything. */
 static __always_inline void write_head(__u64 *frame, void *end, const union head *h)
 {
@@ -200,12 +208,14 @@ static __always_inline int go_on(struct generator *g, __u32 place, __u32 directi
 /* Frames of the smallest size only. */
 static __always_inline int generate(struct xdp_md *ctx, int is_scheduled)
 {
-	__u64 *frame = (void *)(long)ctx->data;
+	void *frame = (void *)(long)ctx->data;
 	void *end = (void *)(long)ctx->data_end;
 	__u32 zero = 0;
 	struct generator *g = bpf_map_lookup_elem(&generator, &zero);
+	const __u32 own_tag = tag;
+	void *behind = frame + (own_tag ? TAG_LENGTH : 0);
 
-	if (!g || (void *)frame + INET_HEAD_LENGTH > end)
+	if (!g || behind + INET_HEAD_LENGTH > end)
 		return XDP_ABORTED;
 	if (g->gap_ns && !frame_is_due(g))
 		return XDP_DROP;
@@ -215,7 +225,9 @@ static __always_inline int generate(struct xdp_md *ctx, int is_scheduled)
 
 	if (!h)
 		return XDP_ABORTED;
-	write_head(frame, end, h);
+	write_head(behind, end, h);
+	if (own_tag)
+		write_tag(frame, h, own_tag);
 
 	go_on(g, place, direction);
 	g->offered_frames++;
@@ -249,19 +261,25 @@ static __always_inline int generate_sizes(struct xdp_md *ctx, int is_scheduled)
 		return XDP_ABORTED;
 	frame = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
+
+	const __u32 own_tag = tag;
+	void *behind = frame + (own_tag ? TAG_LENGTH : 0);
+
 	if (g->is_inet6) {
-		if (frame + INET6_HEAD_LENGTH > end)
+		if (behind + INET6_HEAD_LENGTH > end)
 			return XDP_ABORTED;
-		write_head(frame, end, h);
-		resize(frame, h, size, 1);
-		write_rest(frame + INET6_HEAD_LENGTH, end, r);
+		write_head(behind, end, h);
+		resize(behind, h, size, 1);
+		write_rest(behind + INET6_HEAD_LENGTH, end, r);
 	} else {
-		if (frame + INET_HEAD_LENGTH > end)
+		if (behind + INET_HEAD_LENGTH > end)
 			return XDP_ABORTED;
-		write_head(frame, end, h);
-		resize(frame, h, size, 0);
-		write_rest(frame + INET_HEAD_LENGTH, end, r);
+		write_head(behind, end, h);
+		resize(behind, h, size, 0);
+		write_rest(behind + INET_HEAD_LENGTH, end, r);
 	}
+	if (own_tag)
+		write_tag(frame, h, own_tag);
 
 	if (go_on(g, place, direction)) {
 		g->slot = slot + 1 < g->slots ? slot + 1 : 0;

@@ -154,31 +154,37 @@ static __always_inline void check(struct xdp_md *ctx, struct sink *s, const stru
 	__u32 *size_seen = bpf_map_lookup_elem(&checked_sizes, &length);
 	const union rest *r = bpf_map_lookup_elem(&rest, &zero);
 
+	/* What is behind the MAC addresses and the tag, as if there were no tag. */
+	const __u64 *behind = (void *)frame + (tag ? TAG_LENGTH : 0);
+
 	if (!size || !size->length || !size_seen || !r ||
-	    (void *)frame + INET_HEAD_LENGTH > end) {
+	    (void *)behind + INET_HEAD_LENGTH > end) {
 		s->wrong_frames[WRONG_LENGTH]++;
 		return;
 	}
 	(*size_seen)++;
 
 	union head e = *head;
-	__u64 last = *(const __u32 *)&frame[7];
-	const void *after_head = (void *)frame + INET_HEAD_LENGTH;
+	__u64 last = *(const __u32 *)&behind[7];
+	const void *after_head = (void *)behind + INET_HEAD_LENGTH;
 
 	resize(e.halves, head, size, is_inet6);
 	if (is_inet6) {
-		after_head = (void *)frame + INET6_HEAD_LENGTH;
+		after_head = (void *)behind + INET6_HEAD_LENGTH;
 		if (after_head <= end)
 			last |= (__u64)*(const __u16 *)(after_head - 2) << 32;
 	}
 
 	__u64 macs = (frame[0] ^ e.words[0]) | ((frame[1] ^ e.words[1]) & 0xffffffffULL);
 	/* The TTL is byte 22 of an IPv4 frame, the hop limit byte 21 of an IPv6 one. */
-	__u64 ttl = (frame[2] ^ e.words[2]) & (is_inet6 ? 0xffULL << 40 : 0xffULL << 48);
-	__u64 others = (frame[1] ^ e.words[1]) | (frame[2] ^ e.words[2]) |
-		       (frame[3] ^ e.words[3]) | (frame[4] ^ e.words[4]) |
-		       (frame[5] ^ e.words[5]) | (frame[6] ^ e.words[6]) | (last ^ e.words[7]);
+	__u64 ttl = (behind[2] ^ e.words[2]) & (is_inet6 ? 0xffULL << 40 : 0xffULL << 48);
+	__u64 others = ((behind[1] ^ e.words[1]) >> 32) | (behind[2] ^ e.words[2]) |
+		       (behind[3] ^ e.words[3]) | (behind[4] ^ e.words[4]) |
+		       (behind[5] ^ e.words[5]) | (behind[6] ^ e.words[6]) |
+		       (last ^ e.words[7]);
 
+	if (tag)
+		others |= ((const __u32 *)frame)[3] ^ tag;
 	if (macs)
 		s->wrong_frames[WRONG_MAC]++;
 	else if (ttl)
@@ -195,11 +201,19 @@ int fwdlab_count(struct xdp_md *ctx)
 	__u32 zero = 0, source, destination, source_port, destination_port;
 	struct sink *s = bpf_map_lookup_elem(&sink, &zero);
 	const struct plan *p = bpf_map_lookup_elem(&plan, &zero);
-	struct ethhdr *ethernet = frame;
 	struct udphdr *udp;
 
 	if (!s || !p)
 		return XDP_ABORTED;
+	if (frame + sizeof(struct ethhdr) > end)
+		goto foreign;
+	/* A frame that has lost its tag is the tester's all the same, and wrong. */
+	if (tag && ((struct ethhdr *)frame)->h_proto == bpf_htons(ETH_P_8021Q))
+		frame += TAG_LENGTH;
+
+	/* Where there is a tag, not the MAC addresses. */
+	struct ethhdr *ethernet = frame;
+
 	if ((void *)(ethernet + 1) > end || ethernet->h_proto != bpf_htons(p->family))
 		goto foreign;
 	if (p->family == ETH_P_IP) {

@@ -12,6 +12,9 @@ use crate::sink::WRONG;
 /// Bytes of both MAC addresses.
 const MAC_ADDRESSES: Range<usize> = 0..12;
 
+/// Bytes that say what follows the MAC addresses: a tag, or a packet.
+const ETHER_TYPE: Range<usize> = 12..14;
+
 /// What expected frames may take together: flows in sizes beyond that are made anew for every check.
 const KEPT_BYTES_MAX: usize = 32 << 20;
 
@@ -45,11 +48,12 @@ pub(crate) struct Expected {
 impl Expected {
     pub(crate) fn new(frames: &Frames) -> Self {
         let place = addresses(frames.family());
+        let behind = frames.tag().map_or(0, |tag| tag.len());
         let sizes_by_length = frames.sizes_by_length();
         let smallest = *sizes_by_length.values().next().expect("there is a size");
         let flows = (0..).zip(frames.flows().iter()).map(|(number, flow)| {
             let frame = frames.expected_in_size(flow, smallest);
-            (frame[place.clone()].to_vec(), number)
+            (frame[behind..][place.clone()].to_vec(), number)
         });
         let count = frames.flows().count() as usize;
         let bytes = count * sizes_by_length.keys().sum::<usize>();
@@ -77,7 +81,8 @@ impl Expected {
 
     /// Which flow a frame is of, and what is wrong with it first.
     pub(crate) fn check(&self, frame: &[u8]) -> (Option<usize>, Option<Wrong>) {
-        let number = frame
+        let number = self
+            .behind_tag(frame)
             .get(addresses(self.frames.family()))
             .and_then(|addresses| self.flows.get(addresses));
         let Some((&number, flow)) =
@@ -128,6 +133,17 @@ impl Expected {
         ))
     }
 
+    /// The frame from behind the tag on, where tags are expected and it has one; the whole otherwise. Places in it are those
+    /// of a frame without a tag.
+    fn behind_tag<'f>(&self, frame: &'f [u8]) -> &'f [u8] {
+        match self.frames.tag() {
+            Some(tag) if frame.get(ETHER_TYPE) == Some(&tag[..ETHER_TYPE.len()]) => {
+                &frame[tag.len()..]
+            }
+            _ => frame,
+        }
+    }
+
     /// What is wrong first with a frame of the right length.
     fn differs(&self, frame: &[u8], expected: &[u8]) -> Option<Wrong> {
         let ttl = ttl(self.frames.family());
@@ -135,7 +151,7 @@ impl Expected {
             None
         } else if frame[MAC_ADDRESSES] != expected[MAC_ADDRESSES] {
             Some(Wrong::MacAddress)
-        } else if frame[ttl] != expected[ttl] {
+        } else if self.behind_tag(frame)[ttl] != self.behind_tag(expected)[ttl] {
             Some(Wrong::Ttl)
         } else {
             Some(Wrong::Content)
@@ -143,7 +159,7 @@ impl Expected {
     }
 }
 
-/// Where addresses and ports lie in a frame.
+/// Where addresses and ports lie in a frame without a tag.
 fn addresses(family: AddressFamily) -> Range<usize> {
     match family {
         AddressFamily::Inet => 26..38,
@@ -151,7 +167,7 @@ fn addresses(family: AddressFamily) -> Range<usize> {
     }
 }
 
-/// Where the TTL or the hop limit lies in a frame.
+/// Where the TTL or the hop limit lies in a frame without a tag.
 fn ttl(family: AddressFamily) -> usize {
     match family {
         AddressFamily::Inet => 22,
@@ -169,11 +185,16 @@ mod tests {
     use crate::Link;
 
     fn frames(family: AddressFamily, sizes: &[u16]) -> Frames {
+        frames_of(family, sizes, None)
+    }
+
+    fn frames_of(family: AddressFamily, sizes: &[u16], vlan: Option<u16>) -> Frames {
         let link = |last| Link {
             source: MacAddress([2, 0, 0, 0, last, 1]),
             destination: MacAddress([2, 0, 0, 0, last, 2]),
         };
         let traffic = Traffic {
+            vlan,
             frame_sizes: sizes
                 .iter()
                 .map(|&bytes| FrameSize { bytes, share: 1 })
@@ -211,6 +232,33 @@ mod tests {
     }
 
     #[test]
+    fn a_tag_is_expected_where_frames_have_one() {
+        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+            let frames = frames_of(family, &[64], Some(100));
+            let expected = Expected::new(&frames);
+            let good = frames.expected(1234);
+            assert_eq!(expected.check(&good), (Some(1234), None));
+            assert_eq!(expected.difference(&good), None);
+            let mut of_another = good.clone();
+            of_another[15] = 101;
+            let checked = expected.check(&of_another);
+            assert_eq!(checked, (Some(1234), Some(Wrong::Content)));
+            let mut late = good.clone();
+            late[4 + ttl(family)] -= 1;
+            assert_eq!(expected.check(&late), (Some(1234), Some(Wrong::Ttl)));
+            let untagged = [&good[..12], &good[16..]].concat();
+            let checked = expected.check(&untagged);
+            assert_eq!(checked, (Some(1234), Some(Wrong::Length)));
+            let difference = format!(
+                "expected {} bytes without FCS, saw {}",
+                good.len(),
+                untagged.len()
+            );
+            assert_eq!(expected.difference(&untagged), Some(difference));
+        }
+    }
+
+    #[test]
     fn every_size_of_a_flow_is_expected() {
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
             let frames = frames(family, &[64, 594, 1518]);
@@ -233,8 +281,10 @@ mod tests {
         #[test]
         fn any_bytes_are_judged(bytes: Vec<u8>) {
             for family in [AddressFamily::Inet, AddressFamily::Inet6] {
-                let expected = Expected::new(&frames(family, &[64, 128]));
-                prop_assert!(expected.check(&bytes).1.is_some());
+                for vlan in [None, Some(100)] {
+                    let expected = Expected::new(&frames_of(family, &[64, 128], vlan));
+                    prop_assert!(expected.check(&bytes).1.is_some());
+                }
             }
         }
     }

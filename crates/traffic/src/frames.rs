@@ -10,8 +10,16 @@ use crate::TrafficError;
 use crate::schedule::Schedule;
 use crate::turn::{Order, Sequence, turn};
 
-/// The largest frame, with FCS: 1500 bytes of IP.
+/// The largest frame, with FCS but for a VLAN tag: 1500 bytes of IP.
 pub const FRAME_SIZE_MAX: u16 = 1518;
+
+/// Where the tag of a VLAN begins: behind the MAC addresses (IEEE 802.1Q).
+const TAG_PLACE: usize = 12;
+/// The EtherType that says that a tag follows (IEEE 802.1Q).
+const TAGGED: u16 = 0x8100;
+
+/// The tag of a VLAN as it lies in a frame, or none.
+pub(crate) type Tag = Option<[u8; 4]>;
 
 /// The smallest frame of either family, with FCS, as an experiment names it.
 const SMALLEST: u16 = 64;
@@ -50,6 +58,7 @@ pub struct Frames {
     dut_to_sink: Option<Link>,
     /// What is between them otherwise.
     forwards: Forwards,
+    vlan: Option<u16>,
     sizes: Vec<u16>,
     turn: Vec<usize>,
     share: Share,
@@ -108,6 +117,7 @@ impl Frames {
             tester_to_dut: link,
             dut_to_sink: None,
             forwards: Forwards::default(),
+            vlan: traffic.vlan,
             sizes,
             turn: turn(&traffic.frame_sizes)?,
             share: Share::ALL,
@@ -197,7 +207,8 @@ impl Frames {
     /// The frame with that number as the sink should get it: without FCS.
     #[must_use]
     pub fn expected(&self, number: u64) -> Vec<u8> {
-        self.forwarded(&self.sent(number))
+        let (flow, slot) = self.order().at(number);
+        self.expected_in_size(self.sent_flow(flow), self.sizes[self.turn[slot as usize]])
     }
 
     /// The lengths that the frames have, without FCS, each once and in order.
@@ -308,6 +319,19 @@ impl Frames {
             .flat_map(move |flow| self.sizes.iter().map(move |&size| self.emit(flow, size)))
     }
 
+    /// The tag that every frame has, as it lies there.
+    pub(crate) fn tag(&self) -> Tag {
+        let [first, second] = TAGGED.to_be_bytes();
+        // Priority and drop eligibility are 0.
+        let [third, fourth] = self.vlan?.to_be_bytes();
+        Some([first, second, third, fourth])
+    }
+
+    /// The tag as the eBPF programs have it: in one word, and 0 where there is none.
+    pub(crate) fn tag_word(&self) -> u32 {
+        self.tag().map_or(0, u32::from_ne_bytes)
+    }
+
     /// The sizes by the length that their frames have.
     pub(crate) fn sizes_by_length(&self) -> BTreeMap<usize, u16> {
         self.sizes
@@ -318,7 +342,7 @@ impl Frames {
 
     /// The frame of a flow in one of the sizes, as the sink should get it.
     pub(crate) fn expected_in_size(&self, flow: Flow, size: u16) -> Vec<u8> {
-        self.forwarded(&self.emit(flow, size))
+        self.tagged(self.forwarded(&self.untagged(flow, size)))
     }
 
     /// A frame as large as any.
@@ -330,15 +354,16 @@ impl Frames {
     /// What follows the head, in the largest frame that can be; shorter ones end sooner.
     pub(crate) fn rest(&self) -> [u8; REST_SIZE] {
         let flow = first(&self.flows);
-        let frame = self.emit(flow, FRAME_SIZE_MAX);
+        let frame = self.untagged(flow, FRAME_SIZE_MAX);
         let rest = &frame[self.smallest(flow).len()..];
         let mut bytes = [0; REST_SIZE];
         bytes[..rest.len()].copy_from_slice(rest);
         bytes
     }
 
+    /// The smallest frame of a flow, without a tag: heads have none, the programs insert it.
     fn smallest(&self, flow: Flow) -> Vec<u8> {
-        self.emit(flow, SMALLEST)
+        self.untagged(flow, SMALLEST)
     }
 
     fn length_of(&self, frame_size: u16) -> usize {
@@ -349,7 +374,7 @@ impl Frames {
     /// adds to a sum is so, too.
     fn size(&self, frame_size: u16) -> Size {
         let flow = first(&self.flows);
-        let (smallest, frame) = (self.smallest(flow), self.emit(flow, frame_size));
+        let (smallest, frame) = (self.smallest(flow), self.untagged(flow, frame_size));
         let (ip_length, ip_checksum, udp_length, udp_checksum) = match self.family {
             AddressFamily::Inet => (16, Some(24), 38, 40),
             AddressFamily::Inet6 => (18, None, 58, 60),
@@ -360,7 +385,7 @@ impl Frames {
                 .word(half(&smallest, at));
             !sum.checksum()
         };
-        let length = u16::try_from(frame.len()).expect("it is bounded");
+        let length = u16::try_from(self.length_of(frame_size)).expect("it is bounded");
         [
             length,
             half(&frame, ip_length),
@@ -373,7 +398,20 @@ impl Frames {
         ]
     }
 
+    /// A frame as it is sent.
     fn emit(&self, flow: Flow, frame_size: u16) -> Vec<u8> {
+        self.tagged(self.untagged(flow, frame_size))
+    }
+
+    /// The frame with its VLAN's tag, where all have one.
+    fn tagged(&self, mut frame: Vec<u8>) -> Vec<u8> {
+        if let Some(tag) = self.tag() {
+            frame.splice(TAG_PLACE..TAG_PLACE, tag);
+        }
+        frame
+    }
+
+    fn untagged(&self, flow: Flow, frame_size: u16) -> Vec<u8> {
         let length = UdpFrame::payload_length(&flow.addresses, frame_size.into())
             .expect("`new` refuses other sizes");
         UdpFrame {
@@ -481,6 +519,39 @@ mod tests {
             distinct.dedup();
             assert_eq!(distinct.len(), 2000);
             assert_eq!(frames.sent(2000), frames.sent(0));
+        }
+    }
+
+    #[test]
+    fn a_tag_is_behind_the_mac_addresses_and_the_frames_are_otherwise_the_same() {
+        let sizes = of_sizes(&[(64, 3), (1518, 1)]);
+        for family in FAMILIES {
+            let plain = frames(family, &sizes).unwrap();
+            let vlan = Some(100);
+            let tagged = frames(family, &Traffic { vlan, ..sizes.clone() }).unwrap();
+            assert_eq!(tagged.are_smallest(), plain.are_smallest());
+            let longer = plain.lengths().into_iter().map(|length| length + 4);
+            assert!(tagged.lengths().into_iter().eq(longer));
+            for number in 0..40 {
+                for (plain, tagged) in [
+                    (plain.sent(number), tagged.sent(number)),
+                    (plain.expected(number), tagged.expected(number)),
+                ] {
+                    // IEEE 802.1Q: TPID, and priority 0, not eligible to be dropped, VLAN 100.
+                    assert_eq!(tagged[12..16], [0x81, 0, 0, 100]);
+                    assert_eq!([&tagged[..12], &tagged[16..]].concat(), plain);
+                }
+            }
+            let back = tagged.reversed(link(3), link(4));
+            assert_eq!(back.sent(0)[12..16], [0x81, 0, 0, 100]);
+            let passed = tagged.passing(Forwards::Unchanged);
+            assert_eq!(passed.expected(7), tagged.sent(7));
+        }
+        for vlan in [0, 4095, u16::MAX] {
+            let traffic = Traffic { vlan: Some(vlan), ..Traffic::default() };
+            let error = frames(AddressFamily::Inet, &traffic).unwrap_err().to_string();
+            let refused = format!("traffic: no VLAN has the number {vlan}; give 1 to 4094");
+            assert_eq!(error, refused);
         }
     }
 

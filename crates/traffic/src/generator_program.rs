@@ -34,10 +34,11 @@ pub(crate) fn load(directions: &[&Frames], name: &'static str) -> Result<XdpProg
     let slots = frames.sequence().slots();
     let pieces = pieces(frames);
     let pieces_max = u32::try_from(pieces.len().max(1)).expect("an order is bounded");
-    let mut program = XdpProgram::load_with_room(
+    let mut program = XdpProgram::load_with(
         object_bytes!("../bpf/generator.bpf.o"),
         name,
         &[("heads", flows), ("turn", slots), ("schedule", pieces_max)],
+        &[("tag", frames.tag_word())],
     )?;
     let failed = |error| TrafficError::bpf("generator: writing the frames", error);
     let mut heads: Array<MapData, Head> = program.take_map("heads");
@@ -155,8 +156,18 @@ mod tests {
     }
 
     fn frames_in_order(family: AddressFamily, sizes: &[(u16, u16)], zipf: Option<Zipf>) -> Frames {
+        frames_of(family, sizes, zipf, None)
+    }
+
+    fn frames_of(
+        family: AddressFamily,
+        sizes: &[(u16, u16)],
+        zipf: Option<Zipf>,
+        vlan: Option<u16>,
+    ) -> Frames {
         let traffic = Traffic {
             zipf,
+            vlan,
             sources: 3,
             destinations: 2,
             source_ports: PortRange {
@@ -264,6 +275,23 @@ mod tests {
             for share in imix.shared_out(2).unwrap() {
                 assert_makes_the_scheduled(&share, "fwdlab_generate_sizes_scheduled");
             }
+        }
+    }
+
+    #[test]
+    fn the_program_tags_every_frame() {
+        testkit::require_root!();
+        let zipf = Some("1.1".parse().unwrap());
+        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+            for vlan in [1, 100, 4094].map(Some) {
+                let smallest = frames_of(family, &[(64, 1)], None, vlan);
+                assert_makes_what_is_planned(&smallest, "fwdlab_generate");
+            }
+            let sizes = [(64, 3), (66, 1), (69, 1), (1517, 1), (1518, 1)];
+            let mix = frames_of(family, &sizes, None, Some(300));
+            assert_makes_what_is_planned(&mix, "fwdlab_generate_sizes");
+            let heavy = frames_of(family, &[(64, 1)], zipf, Some(300));
+            assert_makes_the_scheduled(&heavy, "fwdlab_generate_scheduled");
         }
     }
 

@@ -104,13 +104,14 @@ impl Sink {
     /// Without the privilege.
     pub fn load(frames: &Frames) -> Result<Self, TrafficError> {
         let flows = frames.flows();
-        let mut xdp = XdpProgram::load_with_room(
+        let mut xdp = XdpProgram::load_with(
             object_bytes!("../bpf/sink.bpf.o"),
             "fwdlab_count",
             &[
                 ("expected", flows.count()),
                 ("checked_flows", flows.count()),
             ],
+            &[("tag", frames.tag_word())],
         )?;
         let mut expected: Array<MapData, Head> = xdp.take_map("expected");
         expect(&mut expected, frames)?;
@@ -290,13 +291,19 @@ mod tests {
     use crate::Link;
 
     const FAMILIES: [AddressFamily; 2] = [AddressFamily::Inet, AddressFamily::Inet6];
+    const VLANS: [Option<u16>; 2] = [None, Some(2730)];
 
     fn frames(family: AddressFamily, sizes: &[u16]) -> Frames {
+        frames_of(family, sizes, None)
+    }
+
+    fn frames_of(family: AddressFamily, sizes: &[u16], vlan: Option<u16>) -> Frames {
         let ports = |first| PortRange {
             first,
             last: first + 4,
         };
         let traffic = Traffic {
+            vlan,
             sources: 2,
             destinations: 3,
             source_ports: ports(65_531),
@@ -328,8 +335,8 @@ mod tests {
     #[test]
     fn every_frame_of_every_size_is_right() {
         testkit::require_root!();
-        for family in FAMILIES {
-            let frames = frames(family, &[64, 66, 69, 70, 127, 594, 1517, 1518]);
+        for (family, vlan) in FAMILIES.into_iter().flat_map(|family| VLANS.map(|vlan| (family, vlan))) {
+            let frames = frames_of(family, &[64, 66, 69, 70, 127, 594, 1517, 1518], vlan);
             let mut sink = Sink::load(&frames).unwrap();
             sink.reset_to_check_all().unwrap();
             assert!(!sink.all_sizes_seen().unwrap());
@@ -348,9 +355,9 @@ mod tests {
     #[test]
     fn every_flipped_bit_of_every_byte_is_found() {
         testkit::require_root!();
-        for family in FAMILIES {
+        for (family, vlan) in FAMILIES.into_iter().flat_map(|family| VLANS.map(|vlan| (family, vlan))) {
             for size in [64, 70, 127, 1518] {
-                let frames = frames(family, &[size]);
+                let frames = frames_of(family, &[size], vlan);
                 let mut sink = Sink::load(&frames).unwrap();
                 sink.reset_to_check_all().unwrap();
                 let right = frames.expected(7);
@@ -367,6 +374,26 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_frame_without_its_tag_or_with_another_is_the_testers_and_wrong() {
+        testkit::require_root!();
+        for family in FAMILIES {
+            let frames = frames_of(family, &[64, 128], Some(100));
+            let mut sink = Sink::load(&frames).unwrap();
+            sink.reset_to_check_all().unwrap();
+            let right = frames.expected(7);
+            receive(&sink, &[&right[..12], &right[16..]].concat());
+            let mut other = right.clone();
+            other[15] += 1;
+            receive(&sink, &other);
+            receive(&sink, &right[..14]);
+            let counts = sink.counts().unwrap();
+            assert_eq!((counts.forwarded_frames, counts.foreign_frames), (2, 1));
+            let wrong: Vec<_> = counts.wrong_frames_by_kind().collect();
+            assert_eq!(wrong, [("length", 1), ("checksum or content", 1)]);
         }
     }
 

@@ -70,17 +70,19 @@ impl XdpProgram {
     /// # Errors
     /// Without the privilege, or when the kernel's verifier refuses it.
     pub fn load(object: &[u8], name: &'static str) -> Result<Self, TrafficError> {
-        Self::load_with_room(object, name, &[])
+        Self::load_with(object, name, &[], &[])
     }
 
-    /// Loads one program of an object, with room for so many entries in the maps that are named.
+    /// Loads one program of an object, with room for so many entries in the maps that are named, and with these values
+    /// of its constants.
     ///
     /// # Errors
     /// Those of [`load`](Self::load).
-    pub fn load_with_room(
+    pub(crate) fn load_with(
         object: &[u8],
         name: &'static str,
         room: &[(&'static str, u32)],
+        constants: &[(&'static str, u32)],
     ) -> Result<Self, TrafficError> {
         let what = || format!("loading eBPF program {name}");
         // The programs touch no kernel types, so the kernel's own BTF need not be read.
@@ -88,6 +90,9 @@ impl XdpProgram {
         loader.btf(None);
         for &(map, entries) in room {
             loader.map_max_entries(map, entries);
+        }
+        for (constant, value) in constants {
+            loader.override_global(constant, value, true);
         }
         let mut ebpf = loader
             .load(object)

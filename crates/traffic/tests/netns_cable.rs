@@ -457,15 +457,20 @@ fn named_interfaces_send_and_count_every_frame_from_one_cpu_or_two() {
     testkit::require_root!();
     testkit::require_tool!("ip", "ethtool");
     let size = |bytes| FrameSize { bytes, share: 1 };
-    let traffic = Traffic {
-        frame_sizes: vec![size(64), size(1518)],
-        ..Traffic::default()
-    };
     let senders = [None].into_iter().chain(Tester::SOCKETS.map(Some));
     for (sender, family) in senders.flat_map(|sender| FAMILIES.map(|family| (sender, family))) {
-        for cpus in [&CPUS[..1], &CPUS[..CPUS.len().min(2)]] {
+        // Tagged ones are 4 bytes longer than any other.
+        for (cpus, vlan) in [
+            (&CPUS[..1], None),
+            (&CPUS[..CPUS.len().min(2)], Some(100)),
+        ] {
+            let traffic = Traffic {
+                vlan,
+                frame_sizes: vec![size(64), size(1518)],
+                ..Traffic::default()
+            };
             let (sent, counts, flows) = over_named_interfaces(&traffic, family, sender, cpus);
-            let what = format!("{sender:?} on {cpus:?}");
+            let what = format!("{sender:?} on {cpus:?}, VLAN {vlan:?}");
             assert_eq!(sent.transmitted, sent.offered, "{what}");
             assert_eq!(counts.forwarded_frames, sent.offered, "{what}");
             assert_eq!(counts.checked_frames, sent.offered, "{what}");

@@ -18,7 +18,7 @@ use fwdlab_traffic::{
 use super::dut::Dut;
 use super::forwarder::RunningForwarder;
 use super::losses::Losses;
-use super::probe::{send_probe, show_probe};
+use super::probe::{send_probe, show_probe, tagged_frames_advice};
 use super::quiet::RunningLoad;
 use super::undo::WithDut;
 use crate::block::{Asked, BlockLog, LabEvent, MeasuredSlice, conservation};
@@ -223,7 +223,7 @@ impl<'a> Measurement<'a> {
             wrong: outcome.counts.wrong_frames(),
             kinds,
             reasons,
-            advice: None,
+            advice: tagged_frames_advice(traffic, &outcome.counts),
         };
         Err(failed.of(self.resolved, stratum, variant))
     }

@@ -62,6 +62,16 @@ pub(super) fn send_probe(
     })
 }
 
+/// What to do where no frame with a VLAN tag came.
+pub(super) fn tagged_frames_advice(traffic: &Traffic, counts: &SinkCounts) -> Option<String> {
+    let are_all_lost = counts.forwarded_frames == 0;
+    (traffic.vlan.is_some() && are_all_lost).then(|| {
+        "; the DUT has no VLAN interfaces in this lab, so that its kernel drops frames with a tag: bind an XDP program, a \
+         tc program or a forwarder in user space that forwards them"
+            .to_owned()
+    })
+}
+
 /// Sends a frame of every flow and every size again, until a look at what came of them finds something.
 pub(super) fn show_probe(
     prepared: &mut Prepared,

@@ -20,6 +20,8 @@
 
 #define BATCH 64
 #define ROOM 2048
+/* Bytes of the tag of a VLAN; received frames leave room for it. */
+#define TAG 4
 
 static volatile sig_atomic_t is_over;
 static void end(int signal) { (void)signal; is_over = 1; }
@@ -35,6 +37,7 @@ static int open_port(const char *name, int receives, unsigned char mac[6])
 	/* Sent past queueing disciplines, and not seen again. */
 	setsockopt(s, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof on);
 	setsockopt(s, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on);
+	setsockopt(s, SOL_PACKET, PACKET_AUXDATA, &on, sizeof on);
 	setsockopt(s, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes);
 	setsockopt(s, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes);
 	struct sockaddr_ll at = { .sll_family = AF_PACKET, .sll_ifindex = if_nametoindex(name),
@@ -70,9 +73,30 @@ static int route(unsigned char *f, unsigned length, const unsigned char *from, c
 	return 1;
 }
 
+/* Puts a tag, which the kernel shows beside the frame, before the frame's EtherType: its length. */
+static unsigned put_tag(unsigned char *room, struct msghdr *message)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+		struct tpacket_auxdata beside;
+		if (c->cmsg_level != SOL_PACKET || c->cmsg_type != PACKET_AUXDATA)
+			continue;
+		memcpy(&beside, CMSG_DATA(c), sizeof beside);
+		if (!(beside.tp_status & TP_STATUS_VLAN_VALID))
+			return 0;
+		memmove(room, room + TAG, 12);
+		room[12] = beside.tp_vlan_tpid >> 8;
+		room[13] = beside.tp_vlan_tpid;
+		room[14] = beside.tp_vlan_tci >> 8;
+		room[15] = beside.tp_vlan_tci;
+		return TAG;
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static unsigned char room[BATCH][ROOM], in_mac[6], out_mac[6], next[6];
+	static union { char bytes[CMSG_SPACE(sizeof(struct tpacket_auxdata))]; struct cmsghdr align; } beside[BATCH];
 	static struct mmsghdr in[BATCH], out[BATCH];
 	static struct iovec at[BATCH];
 	unsigned long crash = 0, lose = 0, seen = 0, sent = 0;
@@ -95,8 +119,9 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	while (!is_over) {
 		for (int i = 0; i < BATCH; i++) {
-			at[i] = (struct iovec){ room[i], ROOM };
-			in[i].msg_hdr = (struct msghdr){ .msg_iov = &at[i], .msg_iovlen = 1 };
+			at[i] = (struct iovec){ room[i] + TAG, ROOM - TAG };
+			in[i].msg_hdr = (struct msghdr){ .msg_iov = &at[i], .msg_iovlen = 1, .msg_control = &beside[i],
+							 .msg_controllen = sizeof beside[i] };
 		}
 		int got = recvmmsg(from, in, BATCH, spin ? MSG_DONTWAIT : MSG_WAITFORONE, 0), n = 0;
 		if (got < 0) {
@@ -110,9 +135,10 @@ int main(int argc, char **argv)
 				abort();
 			if (lose && seen % lose == 0)
 				continue;
-			if (!route(room[i], in[i].msg_len, out_mac, next, ttl))
+			if (!route(room[i] + TAG, in[i].msg_len, out_mac, next, ttl))
 				continue;
-			at[n] = (struct iovec){ room[i], in[i].msg_len };
+			unsigned tag = put_tag(room[i], &in[i].msg_hdr);
+			at[n] = (struct iovec){ room[i] + TAG - tag, in[i].msg_len + tag };
 			out[n].msg_hdr = (struct msghdr){ .msg_iov = &at[n], .msg_iovlen = 1 };
 			n++;
 		}

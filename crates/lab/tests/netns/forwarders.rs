@@ -19,10 +19,10 @@ const LOST: &str = "lost in the forwarder";
 const INET: [AddressFamily; 1] = [AddressFamily::Inet];
 
 /// The packet router, compiled.
-struct PacketRouter(tempfile::TempDir);
+pub(crate) struct PacketRouter(tempfile::TempDir);
 
 impl PacketRouter {
-    fn build() -> Self {
+    pub(crate) fn build() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/packet_router.c");
         let mut compiler = Command::new("cc");
@@ -33,7 +33,7 @@ impl PacketRouter {
     }
 
     /// The router with some of its switches.
-    fn forwarder(&self, switches: &[&str]) -> Forwarder {
+    pub(crate) fn forwarder(&self, switches: &[&str]) -> Forwarder {
         let program = self.0.path().join("packet_router");
         let words = [
             program.to_str().unwrap(),
@@ -55,7 +55,7 @@ fn forwarder(start: &[&str], ready: &str, forwards: Forwards) -> Forwarder {
 }
 
 /// testpmd, which changes MAC addresses alone.
-fn testpmd(devices: [&str; 2]) -> Forwarder {
+pub(crate) fn testpmd(devices: [&str; 2]) -> Forwarder {
     let words = [
         "stdbuf",
         "-oL",
@@ -79,7 +79,7 @@ fn testpmd(devices: [&str; 2]) -> Forwarder {
 }
 
 /// Variants with such forwarders, paced and in whole measurements.
-fn forwarders<const N: usize>(
+pub(crate) fn forwarders<const N: usize>(
     families: &[AddressFamily],
     levels: [(&str, Option<Forwarder>); N],
 ) -> Resolved {

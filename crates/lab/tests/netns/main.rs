@@ -19,3 +19,4 @@ mod rig;
 mod settings;
 mod sockets;
 mod verification;
+mod vlan;
