@@ -1,6 +1,6 @@
 //! Frames that a forwarder in user space loses, which nothing counts.
 
-use crate::counters::Drops;
+use crate::counters::{Drops, OTHERS_MAX};
 
 /// Under which the frames are counted that a forwarder in user space loses.
 pub(super) const LOST_IN_FORWARDER: &str = "lost in the forwarder";
@@ -17,8 +17,14 @@ pub(super) struct Look {
 impl Look {
     /// Frames of the tester that went in since an earlier look, and have not come out.
     fn lost_since(&self, before: &Self) -> u64 {
-        // What the DUT's kernel sends comes out without having gone in.
-        let others = self.foreign_frames.cast_signed() - before.foreign_frames.cast_signed();
+        let foreign_frames = self.foreign_frames.saturating_sub(before.foreign_frames);
+        // What the DUT's kernel sends comes out without having gone in. More than it sends are damaged frames of the tester,
+        // which are not lost and stay unaccounted for.
+        let others = if foreign_frames <= OTHERS_MAX {
+            foreign_frames.cast_signed()
+        } else {
+            0
+        };
         // Where more came out than went in, frames were sent twice, which stay unaccounted for too.
         u64::try_from(self.inside - before.inside + others).unwrap_or(0)
     }
@@ -123,6 +129,17 @@ mod tests {
         losses.look(look(4, 0));
         losses.end();
         assert_eq!(losses.frames(), 10);
+    }
+
+    #[test]
+    fn frames_of_others_are_made_up_for_and_damaged_ones_are_not() {
+        let lost = |inside, foreign| look(inside, 7 + foreign).lost_since(&look(20, 7));
+        // Three of the kernel's own, beside five that were lost.
+        assert_eq!(lost(22, 3), 5);
+        assert_eq!(lost(20 - OTHERS_MAX.cast_signed(), OTHERS_MAX), 0);
+        // As many damaged frames came out as went in.
+        assert_eq!(lost(20, OTHERS_MAX + 1), 0);
+        assert_eq!(lost(25, OTHERS_MAX + 1), 5);
     }
 
     #[test]
