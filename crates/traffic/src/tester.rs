@@ -183,6 +183,17 @@ impl Sender {
         self.start_beside(cpu, pace, Alarm::default())
     }
 
+    /// Starts on a CPU and makes no frame until it is [released](RunningSender::release). One with sockets sends at once.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn start_held(self, cpu: u32, pace: Pace) -> Result<RunningSender, TrafficError> {
+        Ok(match self {
+            Self::Ebpf(generator) => RunningSender::Ebpf(generator.start_held(cpu, pace)?),
+            Self::Socket(generator) => RunningSender::Socket(generator.start(cpu, pace)?),
+        })
+    }
+
     /// Starts sending beside others, and ends where one of them fails.
     pub(crate) fn start_beside(
         self,

@@ -372,6 +372,8 @@ impl<'a> Measurement<'a> {
     }
 
     /// What a frame costs when the DUT drops it as it comes in; none where others left too little time to tell.
+    ///
+    /// Shape: the load has just been started, held, so that none of its frames go to a variant that was only probed.
     fn generator_cost_ns(
         &mut self,
         load: &RunningLoad,
@@ -379,7 +381,6 @@ impl<'a> Measurement<'a> {
         settle: Duration,
     ) -> Result<Option<f64>, LabError> {
         let direction = self.resolved.direction();
-        load.hold(&mut self.topology, sink)?;
         self.dut.clear_ingress(&mut self.topology, self.changes.0)?;
         self.control
             .begin(&self.topology, direction, &load.sender)?;
@@ -410,7 +411,7 @@ impl<'a> Measurement<'a> {
         Ok(())
     }
 
-    /// Starts the load, with the counts of the frames that it offers from 0.
+    /// Starts the load, held, with the counts of the frames that it offers from 0.
     pub(super) fn start_load(
         &mut self,
         stratum: Stratum,
@@ -421,7 +422,7 @@ impl<'a> Measurement<'a> {
         let direction = self.resolved.direction();
         let still_looks = if self.resolved.has_forwarder() { 20 } else { 1 };
         RunningLoad::start(&mut self.topology, direction, still_looks, || {
-            Ok(generator.start(cpu, pace)?)
+            Ok(generator.start_held(cpu, pace)?)
         })
     }
 

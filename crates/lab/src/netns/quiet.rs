@@ -29,8 +29,8 @@ pub(super) struct RunningLoad {
 }
 
 impl RunningLoad {
-    /// A load that `start` starts. No more frames are under way where so many looks find that none came out: one does where
-    /// the kernel forwards, and a forwarder in user space may be off its CPU for some time.
+    /// A load that `start` starts, held. No more frames are under way where so many looks find that none came out: one does
+    /// where the kernel forwards, and a forwarder in user space may be off its CPU for some time.
     pub(super) fn start(
         topology: &mut Topology,
         direction: Direction,
