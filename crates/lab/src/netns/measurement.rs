@@ -481,11 +481,23 @@ impl<'a> Measurement<'a> {
         Ok(())
     }
 
+    /// Reads what a look needs, again where the DUT's kernel sent a frame meanwhile.
     fn look(&mut self, sink: &Receivers) -> Result<Look, LabError> {
-        Ok(Look {
-            inside: self.topology.frames_inside(self.resolved.direction())?,
+        const ATTEMPTS: u32 = 10;
+        let direction = self.resolved.direction();
+        let mut look = Look {
+            inside: 0,
             foreign_frames: sink.counts()?.foreign_frames,
-        })
+        };
+        for _ in 0..ATTEMPTS {
+            look.inside = self.topology.frames_inside(direction)?;
+            let before = look.foreign_frames;
+            look.foreign_frames = sink.counts()?.foreign_frames;
+            if look.foreign_frames == before {
+                break;
+            }
+        }
+        Ok(look)
     }
 
     fn switch(&mut self, variant: &Variant) -> Result<(), LabError> {
