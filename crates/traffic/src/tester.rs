@@ -175,15 +175,8 @@ impl Sender {
         }
     }
 
-    /// Starts sending on a CPU; the count of offered frames begins at 0.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn start(self, cpu: u32, pace: Pace) -> Result<RunningSender, TrafficError> {
-        self.start_beside(cpu, pace, Alarm::default())
-    }
-
-    /// Starts on a CPU and makes no frame until it is [released](RunningSender::release). One with sockets sends at once.
+    /// Starts on a CPU, with the count of offered frames at 0, and makes no frame until it is [released](RunningSender::release).
+    /// One with sockets sends at once.
     ///
     /// # Errors
     /// When the kernel refuses.
