@@ -16,6 +16,9 @@ pub(crate) type Drops = BTreeMap<String, u64>;
 /// Under which the drop-at-ingress control's frames are counted.
 const CONTROL: &str = "drop-at-ingress control";
 
+/// More frames of others, such as neighbour discovery, are on no cable.
+pub(crate) const OTHERS_MAX: u64 = 200;
+
 /// Frames of one family on their way through the DUT, from when its load began to when it had ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThroughDut {
@@ -30,8 +33,6 @@ pub(crate) struct ThroughDut {
 impl ThroughDut {
     /// Frames that came in and neither went out nor were counted as dropped; none where they may have been lost elsewhere.
     pub(crate) fn lost(&self, drops: &Drops) -> Option<u64> {
-        /// More frames of others, such as neighbour discovery, are on no cable.
-        const OTHERS_MAX: u64 = 200;
         let ways_in = [cable(TESTER_OUT, DUT_IN), cable(TESTER_IN, DUT_OUT)];
         let ways_in = ways_in.iter().filter_map(|way| drops.get(way));
         let came_in = self.offered_frames.checked_sub(ways_in.sum())?;

@@ -149,6 +149,15 @@ pub enum LabError {
         /// How long they were waited for.
         seconds: u64,
     },
+    /// Frames that the DUT goes on to send when no more come in.
+    #[error(
+        "the DUT still sent frames {seconds} s after the load was held; give its forwarder smaller buffers, or ask for a lower \
+         load"
+    )]
+    StillSends {
+        /// How long it was waited for their end.
+        seconds: u64,
+    },
     /// A sender that does not send.
     #[error("{sender}: of {handed_over} frames the interface sent {sent}")]
     SenderSilent {

@@ -214,21 +214,24 @@ impl Topology {
         Ok(self.dut_interface(interface)?.xdp_program)
     }
 
-    /// Frames that have come to the end of the generator's cables so far: received by the DUT, or
-    /// dropped because its ring was full.
+    /// Frames that have come to the end of the generator's cables so far: the DUT received them, or its port's ring was full.
+    ///
+    /// A frame that finds the ring full counts as dropped at both ends. What the DUT's port alone counts as dropped, it has
+    /// received before: the ring of an AF_XDP socket or the backlog of another CPU was full.
+    ///
+    /// # Source
+    /// Linux: `veth_get_stats64` in `drivers/net/veth.c`.
     pub(crate) fn arrived_frames(&mut self, direction: Direction) -> Result<u64, LabError> {
-        let arrived = |sent: &InterfaceState, received: &InterfaceState| {
-            received.rx_packets + sent.tx_dropped.max(received.rx_dropped)
-        };
-        let tester_out = self.tester_netlink.interface_state(self.tester_out)?;
-        let dut_in = self.dut_netlink.interface_state(self.dut_in)?;
-        let there = arrived(&tester_out, &dut_in);
-        if direction == Direction::Forward {
-            return Ok(there);
+        let [mut arrived, _] = self.dut_packets(direction)?;
+        arrived += (self.tester_netlink)
+            .interface_state(self.tester_out)?
+            .tx_dropped;
+        if direction == Direction::Both {
+            arrived += (self.tester_netlink)
+                .interface_state(self.tester_in)?
+                .tx_dropped;
         }
-        let tester_in = self.tester_netlink.interface_state(self.tester_in)?;
-        let dut_out = self.dut_netlink.interface_state(self.dut_out)?;
-        Ok(there + arrived(&tester_in, &dut_out))
+        Ok(arrived)
     }
 
     /// Frames lost so far on each cable, in each direction of the traffic, and where a CPU hands
@@ -336,7 +339,8 @@ impl Topology {
     /// # Source
     /// Linux: `veth_xdp_rcv`, `veth_rq_stats_desc` in `drivers/net/veth.c`.
     pub(crate) fn frames_inside(&mut self, direction: Direction) -> Result<i64, LabError> {
-        let mut inside = 0;
+        let [received, sent] = self.dut_packets(direction)?;
+        let mut inside = received.cast_signed() - sent.cast_signed();
         for port in receiving(direction) {
             let statistics = self.dut.run(|| fwdlab_sys::statistics(port))??;
             let refused = statistics
@@ -345,12 +349,10 @@ impl Topology {
                 // Those are frames that an XDP program has dropped.
                 .filter(|(name, _)| !name.ends_with("xdp_drops"));
             let refused: u64 = refused.map(|(_, frames)| frames).sum();
-            let received = self.dut_interface(port)?.rx_packets;
-            inside += received.cast_signed() - refused.cast_signed();
+            inside -= refused.cast_signed();
         }
         for port in forwarding(direction) {
-            let sent = self.dut_interface(port)?;
-            inside -= (sent.tx_packets + sent.tx_dropped).cast_signed();
+            inside -= self.dut_interface(port)?.tx_dropped.cast_signed();
         }
         Ok(inside)
     }

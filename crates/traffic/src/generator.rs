@@ -187,21 +187,40 @@ impl Generator {
         self.start_beside(cpu, pace, Alarm::default())
     }
 
+    /// Starts on a CPU and makes no frame until it is released.
+    ///
+    /// # Errors
+    /// When the state cannot be written.
+    pub fn start_held(self, cpu: u32, pace: Pace) -> Result<RunningGenerator, TrafficError> {
+        self.start_at(Gate::held(), cpu, pace, Alarm::default())
+    }
+
     /// Starts sending beside others, and ends where one of them fails.
+    pub(crate) fn start_beside(
+        self,
+        cpu: u32,
+        pace: Pace,
+        others: Alarm,
+    ) -> Result<RunningGenerator, TrafficError> {
+        self.start_at(Gate::default(), cpu, pace, others)
+    }
+
+    /// Starts calling the program as a gate lets it.
     ///
     /// # Source
     /// Through which of the interface's queues frames go is the driver's choice, by the CPU that redirects them: Linux,
     /// `veth_select_rxq` in `drivers/net/veth.c`, `i40e_xdp_xmit` and `ice_xdp_xmit` in `drivers/net/ethernet/intel`
     /// begin with `smp_processor_id()`. The latter two send nothing from a CPU whose number is not below that of the
     /// queues.
-    pub(crate) fn start_beside(
+    fn start_at(
         mut self,
+        gate: Gate,
         cpu: u32,
         pace: Pace,
         others: Alarm,
     ) -> Result<RunningGenerator, TrafficError> {
         self.prepare(pace)?;
-        let gate = Arc::new(Gate::default());
+        let gate = Arc::new(gate);
         let calls = Arc::clone(&gate);
         let program = Arc::clone(&self.program);
         let seed_frame = self.seed_frame.clone();
@@ -285,6 +304,13 @@ struct GateState {
 }
 
 impl Gate {
+    /// One that lets no call begin until it is released.
+    fn held() -> Self {
+        let gate = Self::default();
+        gate.state().is_held = true;
+        gate
+    }
+
     fn state(&self) -> MutexGuard<'_, GateState> {
         // The flags are right at any moment, also where a thread panicked.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -438,5 +464,17 @@ mod tests {
         assert_eq!(runs_of_next_call(64, Duration::ZERO, CALL_TIME), 128);
         let most = runs_of_next_call(u32::MAX, Duration::ZERO, CALL_TIME);
         assert_eq!(most, RUNS_MAX);
+    }
+
+    #[test]
+    fn a_held_gate_lets_calls_begin_once_it_is_released() {
+        let gate = Gate::held();
+        assert!(gate.state().is_held);
+        gate.release();
+        assert_eq!(gate.begin_call(), Some(false));
+        // One that is stopped keeps no thread waiting.
+        let gate = Gate::held();
+        gate.stop();
+        assert_eq!(gate.begin_call(), None);
     }
 }

@@ -175,12 +175,16 @@ impl Sender {
         }
     }
 
-    /// Starts sending on a CPU; the count of offered frames begins at 0.
+    /// Starts on a CPU, with the count of offered frames at 0, and makes no frame until it is [released](RunningSender::release).
+    /// One with sockets sends at once.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn start(self, cpu: u32, pace: Pace) -> Result<RunningSender, TrafficError> {
-        self.start_beside(cpu, pace, Alarm::default())
+    pub fn start_held(self, cpu: u32, pace: Pace) -> Result<RunningSender, TrafficError> {
+        Ok(match self {
+            Self::Ebpf(generator) => RunningSender::Ebpf(generator.start_held(cpu, pace)?),
+            Self::Socket(generator) => RunningSender::Socket(generator.start(cpu, pace)?),
+        })
     }
 
     /// Starts sending beside others, and ends where one of them fails.

@@ -187,7 +187,10 @@ fn a_held_generator_sends_nothing_until_it_is_released() {
     let sink = cable.sink(&frames);
     for pace in [Pace::SelfClocked, Pace::even(100_000)] {
         let generator = cable.generator(&frames);
-        let running = generator.start(0, pace).unwrap();
+        let running = generator.start_held(0, pace).unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+        assert_eq!(running.offered_frames().unwrap(), 0);
+        running.release();
         for _ in 0..20 {
             let before = running.offered_frames().unwrap();
             wait_until("it sends", || running.offered_frames().unwrap() > before);

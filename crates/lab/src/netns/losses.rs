@@ -1,41 +1,88 @@
 //! Frames that a forwarder in user space loses, which nothing counts.
 
-/// Those of all forwarders of a stratum so far.
+use crate::counters::{Drops, OTHERS_MAX};
+
+/// Under which the frames are counted that a forwarder in user space loses.
+pub(super) const LOST_IN_FORWARDER: &str = "lost in the forwarder";
+
+/// Counters of the DUT's ports and of the sink, read when no frame is under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    /// Frames inside the DUT by the counters of its ports, of which only differences mean anything.
+    pub(super) inside: i64,
+    /// Frames at the sink that are not the tester's.
+    pub(super) foreign_frames: u64,
+}
+
+impl Look {
+    /// Frames of the tester that went in since an earlier look, and have not come out.
+    fn lost_since(&self, before: &Self) -> u64 {
+        let foreign_frames = self.foreign_frames.saturating_sub(before.foreign_frames);
+        // What the DUT's kernel sends comes out without having gone in. More than it sends are damaged frames of the tester,
+        // which are not lost and stay unaccounted for.
+        let others = if foreign_frames <= OTHERS_MAX {
+            foreign_frames.cast_signed()
+        } else {
+            0
+        };
+        // Where more came out than went in, frames were sent twice, which stay unaccounted for too.
+        u64::try_from(self.inside - before.inside + others).unwrap_or(0)
+    }
+}
+
+/// Frames that the forwarders of all strata have lost so far.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
-    /// How many frames were inside the DUT at the last look; none while its kernel forwards.
-    inside: Option<i64>,
-    frames: u64,
+    /// The look when the forwarder began that runs now; none while the DUT's kernel forwards.
+    began: Option<Look>,
+    /// Frames that it had lost by the last look.
+    of_running: u64,
+    /// Frames that those before it have lost.
+    of_ended: u64,
 }
 
 impl Losses {
-    /// A forwarder begins, with so many frames inside the DUT by its counters.
-    pub(super) fn begin(&mut self, inside: i64) {
-        self.inside = Some(inside);
+    /// A forwarder begins.
+    pub(super) fn begin(&mut self, look: Look) {
+        self.end();
+        self.began = Some(look);
     }
 
-    /// So many frames are inside, where none is under way: what has become more since the last look is lost.
-    pub(super) fn look(&mut self, inside: i64) {
-        if let Some(before) = self.inside {
-            // More that came out than went in are no loss, and stay unaccounted for.
-            self.frames += u64::try_from(inside - before).unwrap_or(0);
-            self.inside = Some(inside);
+    /// Counts as lost what went in since the forwarder began and has not come out, and no longer what has come out late.
+    pub(super) fn look(&mut self, look: Look) {
+        if let Some(began) = &self.began {
+            self.of_running = look.lost_since(began);
         }
     }
 
     /// The forwarder has ended.
     pub(super) fn end(&mut self) {
-        self.inside = None;
+        self.began = None;
+        self.of_ended += std::mem::take(&mut self.of_running);
     }
 
     /// Whether a forwarder runs.
     pub(super) fn are_looked_for(&self) -> bool {
-        self.inside.is_some()
+        self.began.is_some()
     }
 
     /// How many were lost so far.
     pub(super) fn frames(&self) -> u64 {
-        self.frames
+        self.of_ended + self.of_running
+    }
+}
+
+/// Leaves of the frames that were lost in a forwarder since the start of its load, in which so many were offered, a slice's
+/// share.
+pub(super) fn share_losses(drops: &mut Drops, offered_frames: u64, window_frames: u64) {
+    let Some(lost) = drops.remove(LOST_IN_FORWARDER) else {
+        return;
+    };
+    let share = u128::from(lost) * u128::from(offered_frames);
+    let window = u128::from(window_frames.max(offered_frames).max(1));
+    let lost = u64::try_from((share + window / 2) / window).unwrap_or(lost);
+    if lost > 0 {
+        drops.insert(LOST_IN_FORWARDER.to_owned(), lost);
     }
 }
 
@@ -43,24 +90,73 @@ impl Losses {
 mod tests {
     use super::*;
 
+    fn look(inside: i64, foreign_frames: u64) -> Look {
+        Look {
+            inside,
+            foreign_frames,
+        }
+    }
+
     #[test]
     fn what_went_in_and_did_not_come_out_is_lost_while_a_forwarder_runs() {
         let mut losses = Losses::default();
-        losses.look(1000);
+        losses.look(look(1000, 0));
         assert_eq!(losses.frames(), 0);
-        losses.begin(-4);
-        losses.look(-4);
-        losses.look(96);
+        losses.begin(look(-4, 0));
+        losses.look(look(-4, 0));
+        assert_eq!(losses.frames(), 0);
+        losses.look(look(96, 0));
         assert_eq!(losses.frames(), 100);
-        // Frames sent twice.
-        losses.look(90);
-        losses.look(91);
-        assert_eq!(losses.frames(), 101);
         losses.end();
-        losses.look(5000);
-        assert_eq!(losses.frames(), 101);
-        losses.begin(5000);
-        losses.look(5003);
-        assert_eq!(losses.frames(), 104);
+        losses.look(look(5000, 0));
+        assert_eq!(losses.frames(), 100);
+        losses.begin(look(5000, 0));
+        losses.look(look(5003, 0));
+        assert_eq!(losses.frames(), 103);
+    }
+
+    #[test]
+    fn what_comes_out_late_is_no_longer_lost_and_what_is_sent_twice_never_was() {
+        let mut losses = Losses::default();
+        losses.begin(look(0, 0));
+        losses.look(look(10, 0));
+        losses.end();
+        losses.begin(look(10, 0));
+        losses.look(look(110, 0));
+        losses.look(look(17, 0));
+        assert_eq!(losses.frames(), 17);
+        // Those of the forwarder before are not made up for.
+        losses.look(look(4, 0));
+        losses.end();
+        assert_eq!(losses.frames(), 10);
+    }
+
+    #[test]
+    fn frames_of_others_are_made_up_for_and_damaged_ones_are_not() {
+        let lost = |inside, foreign| look(inside, 7 + foreign).lost_since(&look(20, 7));
+        // Three of the kernel's own, beside five that were lost.
+        assert_eq!(lost(22, 3), 5);
+        assert_eq!(lost(20 - OTHERS_MAX.cast_signed(), OTHERS_MAX), 0);
+        // As many damaged frames came out as went in.
+        assert_eq!(lost(20, OTHERS_MAX + 1), 0);
+        assert_eq!(lost(25, OTHERS_MAX + 1), 5);
+    }
+
+    #[test]
+    fn a_slice_has_its_share_of_what_its_load_lost() {
+        let after = |lost: u64, offered, window| {
+            let drops = [(LOST_IN_FORWARDER, lost), ("CPU backlog", 10)];
+            let mut drops = drops
+                .map(|(reason, frames)| (reason.to_owned(), frames))
+                .into();
+            share_losses(&mut drops, offered, window);
+            assert_eq!(drops["CPU backlog"], 10);
+            drops.get(LOST_IN_FORWARDER).copied()
+        };
+        assert_eq!(after(700, 1000, 3500), Some(200));
+        assert_eq!(after(3500, 1000, 3500), Some(1000));
+        assert_eq!(after(1, 1000, 3500), None);
+        assert_eq!(after(2, 1000, 3500), Some(1));
+        assert_eq!(after(5, 1000, 0), Some(5));
     }
 }

@@ -17,7 +17,7 @@ use fwdlab_traffic::{
 
 use super::dut::Dut;
 use super::forwarder::RunningForwarder;
-use super::losses::Losses;
+use super::losses::{LOST_IN_FORWARDER, Look, Losses, share_losses};
 use super::probe::{send_probe, show_probe, tagged_frames_advice};
 use super::quiet::RunningLoad;
 use super::undo::WithDut;
@@ -40,9 +40,6 @@ use crate::{LabError, Topology};
 
 /// Length of the drop-at-ingress control, after a settle window of the experiment's.
 const CONTROL_MS: u64 = 100;
-
-/// Under which the frames are counted that a forwarder in user space loses.
-const LOST_IN_FORWARDER: &str = "lost in the forwarder";
 
 /// How long the kernel is listened to for its reasons to drop frames.
 const DROP_REASONS_MS: u64 = 50;
@@ -167,6 +164,8 @@ impl<'a> Measurement<'a> {
             }
             self.probe(&mut prepared, variant)?;
         }
+        // What it may still send is in nobody's account.
+        self.dut.end_forwarder(&mut self.topology, self.changes.0)?;
         // Another stratum's sink is to take its place.
         prepared.sink.detach()?;
         if self.resolved.traffic(stratum).zipf.is_some() {
@@ -328,6 +327,7 @@ impl<'a> Measurement<'a> {
             }
         }
         let StratumUnderLoad { load, mut sink, .. } = under_load;
+        self.end_forwarder(&load, &sink)?;
 
         let (generator, outcome) = load.sender.finish();
         if let Err(error) = outcome {
@@ -364,7 +364,6 @@ impl<'a> Measurement<'a> {
             counts.foreign_frames,
             sink.verification()?,
         );
-        (self.dut).end_forwarder(&mut self.topology, self.changes.0)?;
         // The next stratum's sink takes its place.
         sink.detach()?;
         self.log
@@ -373,6 +372,8 @@ impl<'a> Measurement<'a> {
     }
 
     /// What a frame costs when the DUT drops it as it comes in; none where others left too little time to tell.
+    ///
+    /// Shape: the load has just been started, held, so that none of its frames go to a variant that was only probed.
     fn generator_cost_ns(
         &mut self,
         load: &RunningLoad,
@@ -380,7 +381,6 @@ impl<'a> Measurement<'a> {
         settle: Duration,
     ) -> Result<Option<f64>, LabError> {
         let direction = self.resolved.direction();
-        load.hold(&mut self.topology, sink)?;
         self.dut.clear_ingress(&mut self.topology, self.changes.0)?;
         self.control
             .begin(&self.topology, direction, &load.sender)?;
@@ -411,7 +411,7 @@ impl<'a> Measurement<'a> {
         Ok(())
     }
 
-    /// Starts the load, with the counts of the frames that it offers from 0.
+    /// Starts the load, held, with the counts of the frames that it offers from 0.
     pub(super) fn start_load(
         &mut self,
         stratum: Stratum,
@@ -422,7 +422,7 @@ impl<'a> Measurement<'a> {
         let direction = self.resolved.direction();
         let still_looks = if self.resolved.has_forwarder() { 20 } else { 1 };
         RunningLoad::start(&mut self.topology, direction, still_looks, || {
-            Ok(generator.start(cpu, pace)?)
+            Ok(generator.start_held(cpu, pace)?)
         })
     }
 
@@ -440,6 +440,7 @@ impl<'a> Measurement<'a> {
         let is_held = self.dut.may_change_program(&actions);
         if is_held {
             load.hold(&mut self.topology, sink)?;
+            self.end_forwarder(load, sink)?;
             self.expect(sink, stratum, variant)?;
         }
         let switched = self.dut.set(&mut self.topology, self.changes.0, actions);
@@ -454,25 +455,49 @@ impl<'a> Measurement<'a> {
 
     /// From now on, what goes in and does not come out is lost in the forwarder, where one has started.
     fn begin_losses(&mut self, sink: &Receivers) -> Result<(), LabError> {
-        self.losses.end();
         if self.dut.forwarder().is_some() {
-            let inside = self.frames_inside(sink)?;
-            self.losses.begin(inside);
+            let look = self.look(sink)?;
+            self.losses.begin(look);
         }
         Ok(())
     }
 
     /// Looks how many frames were lost in the forwarder, when none is under way.
     fn look_for_losses(&mut self, sink: &Receivers) -> Result<(), LabError> {
-        let inside = self.frames_inside(sink)?;
-        self.losses.look(inside);
+        let look = self.look(sink)?;
+        self.losses.look(look);
         Ok(())
     }
 
-    /// Frames of the tester inside the DUT: what its kernel sends goes out without having come in.
-    fn frames_inside(&mut self, sink: &Receivers) -> Result<i64, LabError> {
-        let inside = self.topology.frames_inside(self.resolved.direction())?;
-        Ok(inside + sink.counts()?.foreign_frames.cast_signed())
+    /// Ends the forwarder of a load, where one runs, and looks for the last time how many frames it lost: it may have sent
+    /// some since the last look, or send at its end what it still has.
+    fn end_forwarder(&mut self, load: &RunningLoad, sink: &Receivers) -> Result<(), LabError> {
+        (self.dut).end_forwarder(&mut self.topology, self.changes.0)?;
+        if self.losses.are_looked_for() {
+            load.hold(&mut self.topology, sink)?;
+            self.look_for_losses(sink)?;
+            self.losses.end();
+        }
+        Ok(())
+    }
+
+    /// Reads what a look needs, again where the DUT's kernel sent a frame meanwhile.
+    fn look(&mut self, sink: &Receivers) -> Result<Look, LabError> {
+        const ATTEMPTS: u32 = 10;
+        let direction = self.resolved.direction();
+        let mut look = Look {
+            inside: 0,
+            foreign_frames: sink.counts()?.foreign_frames,
+        };
+        for _ in 0..ATTEMPTS {
+            look.inside = self.topology.frames_inside(direction)?;
+            let before = look.foreign_frames;
+            look.foreign_frames = sink.counts()?.foreign_frames;
+            if look.foreign_frames == before {
+                break;
+            }
+        }
+        Ok(look)
     }
 
     fn switch(&mut self, variant: &Variant) -> Result<(), LabError> {
@@ -662,20 +687,6 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
     }
 }
 
-/// Leaves of the frames that were lost in a forwarder since the start of its load, in which so many were offered, a slice's
-/// share.
-fn share_losses(drops: &mut Drops, offered_frames: u64, window_frames: u64) {
-    let Some(lost) = drops.remove(LOST_IN_FORWARDER) else {
-        return;
-    };
-    let share = u128::from(lost) * u128::from(offered_frames);
-    let window = u128::from(window_frames.max(offered_frames).max(1));
-    let lost = u64::try_from((share + window / 2) / window).unwrap_or(lost);
-    if lost > 0 {
-        drops.insert(LOST_IN_FORWARDER.to_owned(), lost);
-    }
-}
-
 /// The generator of the frames that go there, and of those that go back, where there are any.
 fn load_sender(
     topology: &Topology,
@@ -690,27 +701,4 @@ fn load_sender(
         (there, topology.generator_interface()),
         (back, topology.generator_interface_back()),
     )?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_slice_has_its_share_of_what_its_load_lost() {
-        let after = |lost: u64, offered, window| {
-            let drops = [(LOST_IN_FORWARDER, lost), ("CPU backlog", 10)];
-            let mut drops = drops
-                .map(|(reason, frames)| (reason.to_owned(), frames))
-                .into();
-            share_losses(&mut drops, offered, window);
-            assert_eq!(drops["CPU backlog"], 10);
-            drops.get(LOST_IN_FORWARDER).copied()
-        };
-        assert_eq!(after(700, 1000, 3500), Some(200));
-        assert_eq!(after(3500, 1000, 3500), Some(1000));
-        assert_eq!(after(1, 1000, 3500), None);
-        assert_eq!(after(2, 1000, 3500), Some(1));
-        assert_eq!(after(5, 1000, 0), Some(5));
-    }
 }

@@ -227,6 +227,7 @@ impl NetnsLab {
         let tester = measurement.topology.tester();
         tester.run(|| sink.attach(counting(self.resolved.direction())))??;
         let mut load = measurement.start_load(stratum, generator)?;
+        load.sender.release();
         let asked = self.resolved.traffic(stratum).load;
         let mut settlings = Vec::new();
         for name in variants.iter().cycle().take(switches as usize) {

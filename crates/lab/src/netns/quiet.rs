@@ -29,8 +29,8 @@ pub(super) struct RunningLoad {
 }
 
 impl RunningLoad {
-    /// A load that `start` starts. No more frames are under way where so many looks find that none came out: one does where
-    /// the kernel forwards, and a forwarder in user space may be off its CPU for some time.
+    /// A load that `start` starts, held. No more frames are under way where so many looks find that none came out: one does
+    /// where the kernel forwards, and a forwarder in user space may be off its CPU for some time.
     pub(super) fn start(
         topology: &mut Topology,
         direction: Direction,
@@ -49,7 +49,8 @@ impl RunningLoad {
     /// Holds the load until all of its frames have arrived, and none comes out of the DUT any more.
     ///
     /// # Errors
-    /// `UnderWay` when frames are still missing after a bounded time; the load is released then.
+    /// After a bounded time, `UnderWay` when frames have not arrived, and `StillSends` when more come out; the load is released
+    /// then.
     pub(super) fn hold(&self, topology: &mut Topology, sink: &Receivers) -> Result<(), LabError> {
         self.sender.hold()?;
         let quiet = self.await_quiet(topology, sink);
@@ -80,12 +81,32 @@ impl RunningLoad {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                return Err(LabError::UnderWay {
-                    frames: offered.saturating_sub(arrived),
-                    seconds: ARRIVAL_TIME_MAX.as_secs(),
-                });
+                return Err(not_quiet(offered, arrived));
             }
             sleep(STEP);
         }
+    }
+}
+
+/// Why frames are under way for too long, of which so many were offered and have arrived.
+fn not_quiet(offered: u64, arrived: u64) -> LabError {
+    let seconds = ARRIVAL_TIME_MAX.as_secs();
+    match offered.saturating_sub(arrived) {
+        0 => LabError::StillSends { seconds },
+        frames => LabError::UnderWay { frames, seconds },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_that_come_out_for_too_long_are_not_said_to_be_missing() {
+        let text = |offered, arrived| not_quiet(offered, arrived).to_string();
+        let missing = text(10, 7);
+        assert!(missing.starts_with("3 frames were still on"), "{missing}");
+        let late = text(10, 10);
+        assert!(late.starts_with("the DUT still sent frames"), "{late}");
     }
 }

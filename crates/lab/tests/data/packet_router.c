@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* A router in user space, as small as can be: packet sockets on two interfaces, recvmmsg and sendmmsg.
  *
- * usage: packet_router IN OUT NEXT_HOP_MAC [spin] [crash=N] [lose=N] [ttl]
+ * usage: packet_router IN OUT NEXT_HOP_MAC [spin] [crash=N] [lose=N] [damage=N] [keep=N] [late] [back=MAC] [ttl]
+ *
+ * One of N frames is lost, or kept until the end; from the N-th on, all are damaged. With `late`, kept frames go out once none
+ * has come in for a while. With `back`, frames go back too, to that MAC address.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -16,12 +19,15 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define BATCH 64
 #define ROOM 2048
 /* Bytes of the tag of a VLAN; received frames leave room for it. */
 #define TAG 4
+#define KEPT_MAX 256
+#define LATE_US 100000
 
 static volatile sig_atomic_t is_over;
 static void end(int signal) { (void)signal; is_over = 1; }
@@ -29,6 +35,7 @@ static void end(int signal) { (void)signal; is_over = 1; }
 static int open_port(const char *name, int receives, unsigned char mac[6])
 {
 	int s = socket(AF_PACKET, SOCK_RAW, 0), on = 1, bytes = 8 << 20;
+	struct timeval late = { .tv_usec = LATE_US };
 	struct ifreq request = {0};
 	strncpy(request.ifr_name, name, IFNAMSIZ - 1);
 	if (s < 0 || ioctl(s, SIOCGIFHWADDR, &request))
@@ -40,6 +47,7 @@ static int open_port(const char *name, int receives, unsigned char mac[6])
 	setsockopt(s, SOL_PACKET, PACKET_AUXDATA, &on, sizeof on);
 	setsockopt(s, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes);
 	setsockopt(s, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes);
+	setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &late, sizeof late);
 	struct sockaddr_ll at = { .sll_family = AF_PACKET, .sll_ifindex = if_nametoindex(name),
 				  .sll_protocol = receives ? htons(ETH_P_ALL) : 0 };
 	if (bind(s, (struct sockaddr *)&at, sizeof at))
@@ -93,31 +101,59 @@ static unsigned put_tag(unsigned char *room, struct msghdr *message)
 	return 0;
 }
 
+/* Sends all of them, and returns how many were sent. */
+static unsigned long send_all(int to, struct mmsghdr *out, int n)
+{
+	unsigned long sent = 0;
+
+	for (int i = 0; i < n;) {
+		int done = sendmmsg(to, out + i, n - i, 0);
+		if (done < 0 && errno != ENOBUFS && errno != EAGAIN && errno != EINTR)
+			return perror("sendmmsg"), exit(1), 0;
+		/* The ring behind it is full: the frame is lost, as in a router. */
+		i += done > 0 ? done : 1;
+		sent += done > 0 ? done : 0;
+	}
+	return sent;
+}
+
+static int parse_mac(const char *text, unsigned char mac[6])
+{
+	return sscanf(text, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", mac, mac + 1, mac + 2, mac + 3, mac + 4, mac + 5) == 6;
+}
+
 int main(int argc, char **argv)
 {
-	static unsigned char room[BATCH][ROOM], in_mac[6], out_mac[6], next[6];
+	static unsigned char room[BATCH][ROOM], kept_room[KEPT_MAX][ROOM], macs[2][6], next[2][6];
 	static union { char bytes[CMSG_SPACE(sizeof(struct tpacket_auxdata))]; struct cmsghdr align; } beside[BATCH];
-	static struct mmsghdr in[BATCH], out[BATCH];
-	static struct iovec at[BATCH];
-	unsigned long crash = 0, lose = 0, seen = 0, sent = 0;
-	int spin = 0, ttl = 1;
+	static struct mmsghdr in[BATCH], out[BATCH], kept[KEPT_MAX];
+	static struct iovec at[BATCH], kept_at[KEPT_MAX];
+	unsigned long crash = 0, lose = 0, damage = 0, keep = 0, seen = 0, sent = 0;
+	int spin = 0, late = 0, ttl = 1, ways = 1, n_kept = 0, ports[2];
 
-	if (argc < 4 || sscanf(argv[3], "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", next, next + 1, next + 2, next + 3,
-			       next + 4, next + 5) != 6)
+	if (argc < 4 || !parse_mac(argv[3], next[0]))
 		return fprintf(stderr, "usage: packet_router IN OUT NEXT_HOP_MAC\n"), 2;
 	for (int i = 4; i < argc; i++) {
 		sscanf(argv[i], "crash=%lu", &crash);
 		sscanf(argv[i], "lose=%lu", &lose);
+		sscanf(argv[i], "damage=%lu", &damage);
+		sscanf(argv[i], "keep=%lu", &keep);
 		spin |= !strcmp(argv[i], "spin");
+		late |= !strcmp(argv[i], "late");
 		ttl &= strcmp(argv[i], "ttl") != 0;
+		if (!strncmp(argv[i], "back=", 5) && parse_mac(argv[i] + 5, next[1]))
+			ways = 2, spin = 1;
 	}
 	struct sigaction action = { .sa_handler = end };
 	sigaction(SIGTERM, &action, 0);
 	sigaction(SIGINT, &action, 0);
-	int from = open_port(argv[1], 1, in_mac), to = open_port(argv[2], 0, out_mac);
+	ports[0] = open_port(argv[1], 1, macs[0]);
+	ports[1] = open_port(argv[2], ways > 1, macs[1]);
 	printf("forwarding\n");
 	fflush(stdout);
-	while (!is_over) {
+	for (int way = 0; !is_over; way = (way + 1) % ways) {
+		int from = ports[way], to = ports[!way];
+
 		for (int i = 0; i < BATCH; i++) {
 			at[i] = (struct iovec){ room[i] + TAG, ROOM - TAG };
 			in[i].msg_hdr = (struct msghdr){ .msg_iov = &at[i], .msg_iovlen = 1, .msg_control = &beside[i],
@@ -125,9 +161,13 @@ int main(int argc, char **argv)
 		}
 		int got = recvmmsg(from, in, BATCH, spin ? MSG_DONTWAIT : MSG_WAITFORONE, 0), n = 0;
 		if (got < 0) {
-			if (errno == EAGAIN || errno == EINTR || errno == ENETDOWN)
-				continue;
-			return perror("recvmmsg"), 1;
+			if (errno != EAGAIN && errno != EINTR && errno != ENETDOWN)
+				return perror("recvmmsg"), 1;
+			if (errno == EAGAIN && late) {
+				sent += send_all(ports[1], kept, n_kept);
+				n_kept = 0;
+			}
+			continue;
 		}
 		for (int i = 0; i < got; i++) {
 			seen++;
@@ -135,27 +175,30 @@ int main(int argc, char **argv)
 				abort();
 			if (lose && seen % lose == 0)
 				continue;
-			if (!route(room[i] + TAG, in[i].msg_len, out_mac, next, ttl))
+			unsigned char *frame = room[i] + TAG;
+			if (!route(frame, in[i].msg_len, macs[!way], next[way], ttl))
 				continue;
-			unsigned tag = put_tag(room[i], &in[i].msg_hdr);
-			at[n] = (struct iovec){ room[i] + TAG - tag, in[i].msg_len + tag };
+			if (damage && seen >= damage)
+				frame[12] ^= 0xff; /* of no protocol that anybody knows */
+			unsigned tag = put_tag(room[i], &in[i].msg_hdr), length = in[i].msg_len + tag;
+			frame -= tag;
+			if (keep && seen % keep == 0 && n_kept < KEPT_MAX) {
+				memcpy(kept_room[n_kept], frame, length);
+				kept_at[n_kept] = (struct iovec){ kept_room[n_kept], length };
+				kept[n_kept].msg_hdr = (struct msghdr){ .msg_iov = &kept_at[n_kept], .msg_iovlen = 1 };
+				n_kept++;
+				continue;
+			}
+			at[n] = (struct iovec){ frame, length };
 			out[n].msg_hdr = (struct msghdr){ .msg_iov = &at[n], .msg_iovlen = 1 };
 			n++;
 		}
-		for (int i = 0; i < n && !is_over;) {
-			int done = sendmmsg(to, out + i, n - i, 0);
-			if (done < 0 && errno != ENOBUFS && errno != EAGAIN && errno != EINTR)
-				return perror("sendmmsg"), 1;
-			i += done > 0 ? done : 0;
-			/* The ring behind it is full: the frame is lost, as in a router. */
-			if (done < 0)
-				i++;
-			sent += done > 0 ? done : 0;
-		}
+		sent += send_all(to, out, n);
 	}
+	sent += send_all(ports[1], kept, n_kept);
 	struct tpacket_stats stats = {0};
 	socklen_t length = sizeof stats;
-	getsockopt(from, SOL_PACKET, PACKET_STATISTICS, &stats, &length);
+	getsockopt(ports[0], SOL_PACKET, PACKET_STATISTICS, &stats, &length);
 	fprintf(stderr, "seen %lu, sent %lu, dropped at the socket %u\n", seen, sent, stats.tp_drops);
 	return 0;
 }

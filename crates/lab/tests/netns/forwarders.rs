@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 use fwdlab_lab::{BlockOutcome, LabEvent, NetnsLab};
 use fwdlab_model::{
-    AddressFamily, Binding, Forwarder, Forwards, InvalidReason, Load, Ready, Resolved, Stratum,
-    TrialRecord,
+    AddressFamily, Binding, Conservation, Direction, Forwarder, Forwards, InvalidReason, Load,
+    Ready, Resolved, Stratum, TrialRecord,
 };
 
 use crate::rig::{
@@ -16,6 +18,7 @@ use crate::rig::{
 };
 
 const LOST: &str = "lost in the forwarder";
+const REFUSED: &str = "between tester-out and dut-in";
 const INET: [AddressFamily; 1] = [AddressFamily::Inet];
 
 /// The packet router, compiled.
@@ -78,6 +81,12 @@ pub(crate) fn testpmd(devices: [&str; 2]) -> Forwarder {
     forwarder(&words, "Press enter to exit", Forwards::Mac)
 }
 
+/// Its AF_XDP sockets, with frames copied between kernel and program.
+const AF_XDP: [&str; 2] = [
+    "--vdev=net_af_xdp0,iface={dut-in},force_copy=1",
+    "--vdev=net_af_xdp1,iface={dut-out},force_copy=1",
+];
+
 /// Variants with such forwarders, paced and in whole measurements.
 pub(crate) fn forwarders<const N: usize>(
     families: &[AddressFamily],
@@ -101,8 +110,12 @@ fn trial<'o>(outcome: &'o BlockOutcome, variant: &str) -> &'o TrialRecord {
         .unwrap()
 }
 
+fn conservation(outcome: &BlockOutcome) -> &Conservation {
+    &outcome.block.conservation[&Stratum::INET]
+}
+
 fn unaccounted(outcome: &BlockOutcome) -> i64 {
-    outcome.block.conservation[&Stratum::INET].unaccounted_frames
+    conservation(outcome).unaccounted_frames
 }
 
 /// What is on the DUT's ports, and which programs run in its namespace.
@@ -173,13 +186,7 @@ fn testpmd_forwards_between_packet_sockets_and_af_xdp_sockets() {
                     "--vdev=net_af_packet1,iface={dut-out},qdisc_bypass=1",
                 ])),
             ),
-            (
-                "af-xdp",
-                Some(testpmd([
-                    "--vdev=net_af_xdp0,iface={dut-in},force_copy=1",
-                    "--vdev=net_af_xdp1,iface={dut-out},force_copy=1",
-                ])),
-            ),
+            ("af-xdp", Some(testpmd(AF_XDP))),
         ],
     );
     let mut seen = BTreeMap::new();
@@ -237,6 +244,80 @@ fn what_a_forwarder_loses_is_counted_to_the_frame_and_its_crash_is_a_reason() {
 }
 
 #[test]
+fn frames_that_come_out_late_or_at_a_forwarders_end_are_not_lost() {
+    testkit::require_root!();
+    testkit::require_tool!("cc");
+    let router = PacketRouter::build();
+    // After the 2000 probe frames.
+    let mut resolved = forwarders(
+        &INET,
+        [
+            ("late", Some(router.forwarder(&["keep=3000", "late"]))),
+            ("at-end", Some(router.forwarder(&["keep=3000"]))),
+        ],
+    );
+    // So that some are kept inside the slice.
+    resolved.design.slice_ms = 500;
+    let outcome = measure(&resolved, &mut |event| {
+        if let LabEvent::Slice(_) = event {
+            // Between two looks, until the first has sent what it kept.
+            sleep(Duration::from_millis(300));
+        }
+    })
+    .unwrap();
+    let account = conservation(&outcome);
+    assert_eq!(account.unaccounted_frames, 0, "{account:?}");
+    assert_eq!(account.drops.get(LOST), None, "{account:?}");
+    assert!(account.verification.wrong_frames.is_empty(), "{account:?}");
+    for trial in &outcome.trials {
+        assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
+        // They were missing when the slice ended.
+        assert!(trial.dut.drops[LOST] > 0, "{trial:?}");
+    }
+}
+
+#[test]
+fn frames_that_a_forwarder_damages_are_not_lost_in_it() {
+    testkit::require_root!();
+    testkit::require_tool!("cc");
+    let router = PacketRouter::build();
+    // After the 2000 probe frames.
+    let damages = router.forwarder(&["damage=2500"]);
+    let mut resolved = forwarders(&INET, [("damages", Some(damages))]);
+    resolved.design.slice_ms = 200;
+    let outcome = measure(&resolved, &mut |_| ()).unwrap();
+    let account = conservation(&outcome);
+    assert_eq!(account.drops.get(LOST), None, "{account:?}");
+    let others = account.foreign_frames.cast_signed() - account.unaccounted_frames;
+    // The rest are of the DUT's kernel, such as neighbour discovery.
+    assert!((0..=200).contains(&others), "{account:?}");
+    let evidence = evidence_against(&outcome.trials[0]);
+    let is_named = |reason: &&InvalidReason| matches!(reason, InvalidReason::Unaccounted { frames } if *frames > 0);
+    assert!(evidence.iter().any(is_named), "{evidence:?}");
+}
+
+#[test]
+fn what_a_forwarder_of_both_directions_loses_is_counted_to_the_frame() {
+    testkit::require_root!();
+    testkit::require_tool!("cc");
+    let router = PacketRouter::build();
+    // After the 4000 probe frames.
+    let both = router.forwarder(&["back={dut-in-peer}", "lose=5000"]);
+    let mut resolved = forwarders(&INET, [("both", Some(both))]);
+    resolved.traffics[0].direction = Direction::Both;
+    resolved.design.slice_ms = 500;
+    let outcome = measure(&resolved, &mut |_| ()).unwrap();
+    let account = conservation(&outcome);
+    assert_eq!(account.unaccounted_frames, 0, "{account:?}");
+    assert!(account.drops[LOST] > 0, "{account:?}");
+    assert!(account.verification.wrong_frames.is_empty(), "{account:?}");
+    assert_eq!(
+        evidence_against(&outcome.trials[0]),
+        Vec::<&InvalidReason>::new()
+    );
+}
+
+#[test]
 fn a_forwarder_that_forwards_wrongly_is_refused_with_the_bytes() {
     testkit::require_root!();
     testkit::require_tool!("cc");
@@ -283,13 +364,26 @@ fn under_overload_what_finds_no_room_is_lost_in_the_forwarder() {
     let mut resolved = forwarders(&INET, [("router", Some(router.forwarder(&["spin"])))]);
     resolved.traffics[0].load = Load::Overload;
     let outcome = measure(&resolved, &mut |_| ()).unwrap();
-    let conservation = &outcome.block.conservation[&Stratum::INET];
-    assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
-    assert!(conservation.drops[LOST] > 0, "{conservation:?}");
+    let account = conservation(&outcome);
+    assert_eq!(account.unaccounted_frames, 0, "{account:?}");
+    assert!(account.drops[LOST] > 0, "{account:?}");
     assert_eq!(
         evidence_against(&outcome.trials[0]),
         Vec::<&InvalidReason>::new()
     );
+}
+
+#[test]
+fn under_overload_what_the_ring_of_an_af_xdp_socket_refuses_is_counted_once() {
+    testkit::require_root!();
+    testkit::require_tool!("dpdk-testpmd", "stdbuf");
+    let mut resolved = forwarders(&INET, [("af-xdp", Some(testpmd(AF_XDP)))]);
+    resolved.traffics[0].load = Load::Overload;
+    let outcome = measure(&resolved, &mut |_| ()).unwrap();
+    let account = conservation(&outcome);
+    assert_eq!(account.unaccounted_frames, 0, "{account:?}");
+    assert!(account.drops[REFUSED] > 0, "{account:?}");
+    assert!(account.verification.wrong_frames.is_empty(), "{account:?}");
 }
 
 #[test]
