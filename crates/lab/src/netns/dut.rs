@@ -121,8 +121,19 @@ impl Dut {
         if reason.is_some() {
             return Ok(reason);
         }
-        for action in self.settings.actions(variant)? {
-            let reason = way.impossible(&action)?;
+        let actions = self.settings.actions(variant)?;
+        let is_program = |action: &Action| {
+            matches!(
+                action,
+                Action::Forward {
+                    forwarder: Some(_),
+                    ..
+                }
+            )
+        };
+        let has_forwarder = actions.iter().any(is_program);
+        for action in &actions {
+            let reason = way.impossible(action, has_forwarder)?;
             if reason.is_some() {
                 return Ok(reason);
             }

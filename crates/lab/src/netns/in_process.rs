@@ -18,13 +18,16 @@ use crate::mechanism::program::{Attachment, Hook, Program};
 use crate::mechanism::question::{Answers, Look, Question};
 use crate::mechanism::step::{Action, owned};
 use crate::mechanism::transport::{Noticed, Transport, Watch, Watched};
-use crate::mechanism::{ethtool, sysctl, xdp};
+use crate::mechanism::{ethtool, sysctl, sysfs, xdp};
 use crate::netlink::RouteMonitor;
 use crate::topology::{DUT_IN, DUT_OUT, receiving};
 use crate::{Asks, LabError, Moved, Topology, kept_log, program};
 
 /// The file that moves an interface's polling into a thread.
 const THREADED: &str = "/threaded";
+
+/// The file that names the CPUs on which the kernel takes on the frames of a queue.
+const RPS_CPUS: &str = "/rps_cpus";
 
 /// The way to the DUT: files, netlink and eBPF of this process, and programs in the namespace.
 pub(super) struct InProcess<'a> {
@@ -219,12 +222,27 @@ impl InProcess<'_> {
         }
     }
 
-    /// Why this lab cannot have something done; none where it can.
-    pub(super) fn impossible(&mut self, action: &Action) -> Result<Option<String>, LabError> {
+    /// Why this lab cannot have something done; none where it can. `has_forwarder` says whether the variant has a forwarder
+    /// in user space.
+    pub(super) fn impossible(
+        &mut self,
+        action: &Action,
+        has_forwarder: bool,
+    ) -> Result<Option<String>, LabError> {
         match action {
             Action::Write { path, value } => {
                 let is_threaded = path.ends_with(THREADED);
-                if is_threaded && value != "1" && self.forwards_in_thread(path) {
+                let cpu = self.standing.placement.forwarding_cpu();
+                let has_kernel_poll = match is_threaded {
+                    true => value != "0",
+                    false => path.ends_with(RPS_CPUS) && sysfs::has_cpu(value, cpu),
+                };
+                if has_forwarder && has_kernel_poll {
+                    return Ok(Some(format!(
+                        "a forwarder in user space has CPU {cpu} to itself, where {path} = {value} has the kernel poll"
+                    )));
+                }
+                if is_threaded && value != "1" && !has_forwarder && self.forwards_in_thread(path) {
                     return Ok(Some(format!(
                         "with a CPU of its own the DUT forwards in a thread, which {path} = {value} would end"
                     )));
