@@ -342,7 +342,7 @@ impl Netlink {
         for attribute in &link.attributes {
             match attribute {
                 LinkAttribute::Address(address) => {
-                    mac = address.as_slice().try_into().ok().map(MacAddress);
+                    mac = <[u8; 6]>::try_from(address.as_slice()).ok().map(MacAddress);
                 }
                 LinkAttribute::Mtu(bytes) => mtu = Some(*bytes),
                 _ => {}

@@ -416,8 +416,12 @@ impl InProcess<'_> {
         let forwarder = forwarder.with(&places(placement));
         let before = DutSettings::read(self.topology)?;
         self.standing.before_forwarder = Some((level.clone(), before));
-        let started =
-            RunningForwarder::start(self.topology.dut(), journal, (&level, &forwarder), cpu);
+        let started = RunningForwarder::start(
+            self.topology.dut(),
+            journal,
+            (level.as_str(), &forwarder),
+            cpu,
+        );
         self.standing.forwarder = Some(started?);
         Ok(())
     }
