@@ -34,7 +34,12 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
     )?;
     let asked = unless_refused(asked, resolved.lab.kind)?;
     let plan = fwdlab_plan::build(&resolved)?;
-    let earlier = earlier_runs(&arguments.results, &resolved, asked.as_ref().ok())?;
+    let environment = asked.as_ref().ok().map(|asked| &asked.environment);
+    let earlier = earlier_runs(&arguments.results, &resolved, environment)?;
+    let profiles_unavailable = asked
+        .as_ref()
+        .ok()
+        .and_then(|asked| asked.profiles_unavailable.clone());
     let duration_s =
         overheads(&earlier, &resolved).map(|overheads| overheads.blocks_s(&plan.blocks, &resolved));
     let mut preview = Preview::build(
@@ -46,6 +51,7 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
         arguments.methods,
     )?;
     preview.dut_programs = dut_programs(&resolved);
+    preview.profiles_unavailable = profiles_unavailable;
     if arguments.json {
         return output::print(&render::json(&preview)?);
     }
@@ -63,8 +69,14 @@ fn dut_programs(resolved: &Resolved) -> Vec<DutProgram> {
     programs.collect()
 }
 
-/// Asks the lab which variants it can have, as a run does, and what it is.
-fn ask_lab(resolved: &mut Resolved) -> anyhow::Result<Environment> {
+/// What a lab answered.
+struct Asked {
+    environment: Environment,
+    profiles_unavailable: Option<String>,
+}
+
+/// Asks the lab which variants it can have, as a run does, whether it can take the profiles, and what it is.
+fn ask_lab(resolved: &mut Resolved) -> anyhow::Result<Asked> {
     Lab::prepare_process(&resolved.lab)?;
     let state_directory = fwdlab_lab::state_directory()?;
     let (mut lab, leftovers) =
@@ -77,7 +89,14 @@ fn ask_lab(resolved: &mut Resolved) -> anyhow::Result<Environment> {
     {
         variant.unavailable = reason;
     }
-    Ok(lab.environment())
+    let profiles_unavailable = lab.choices().profiles_unavailable.clone();
+    if profiles_unavailable.is_some() {
+        resolved.profiling = None;
+    }
+    Ok(Asked {
+        environment: lab.environment(),
+        profiles_unavailable,
+    })
 }
 
 /// Refuses rulesets that nft does not understand, and objects without a tc program, as far as this machine can tell: hosts are

@@ -64,6 +64,15 @@ pub(crate) struct InterfaceState {
     pub(crate) xdp_program: u32,
 }
 
+/// What of an interface anyone may set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LinkSettings {
+    pub(crate) mac: MacAddress,
+    pub(crate) mtu: u32,
+    pub(crate) is_promiscuous: bool,
+    pub(crate) takes_all_multicast: bool,
+}
+
 /// What is to be done with routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RouteChange {
@@ -321,6 +330,56 @@ impl Netlink {
             }
         }
         Ok(state)
+    }
+
+    /// How an interface is set.
+    pub(crate) fn link_settings(&mut self, index: u32) -> Result<LinkSettings, LabError> {
+        let what = format!("reading interface {index}");
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        let link = self.link(what.clone(), link)?;
+        let (mut mac, mut mtu) = (None, None);
+        for attribute in &link.attributes {
+            match attribute {
+                LinkAttribute::Address(address) => {
+                    mac = <[u8; 6]>::try_from(address.as_slice()).ok().map(MacAddress);
+                }
+                LinkAttribute::Mtu(bytes) => mtu = Some(*bytes),
+                _ => {}
+            }
+        }
+        let (Some(mac), Some(mtu)) = (mac, mtu) else {
+            return Err(self.error(what, io::ErrorKind::InvalidData.into()));
+        };
+        Ok(LinkSettings {
+            mac,
+            mtu,
+            is_promiscuous: link.header.flags.contains(LinkFlags::Promisc),
+            takes_all_multicast: link.header.flags.contains(LinkFlags::Allmulti),
+        })
+    }
+
+    /// Sets an interface so. The kernel then forgets its neighbours.
+    pub(crate) fn set_link(&mut self, index: u32, settings: &LinkSettings) -> Result<(), LabError> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        link.header.change_mask = LinkFlags::Promisc | LinkFlags::Allmulti;
+        let wanted = [
+            (settings.is_promiscuous, LinkFlags::Promisc),
+            (settings.takes_all_multicast, LinkFlags::Allmulti),
+        ];
+        for (_, flag) in wanted.into_iter().filter(|(is_wanted, _)| *is_wanted) {
+            link.header.flags |= flag;
+        }
+        link.attributes = vec![
+            LinkAttribute::Address(settings.mac.0.to_vec()),
+            LinkAttribute::Mtu(settings.mtu),
+        ];
+        self.change(
+            format!("setting MAC address, MTU and flags of interface {index}"),
+            RouteNetlinkMessage::SetLink(link),
+            0,
+        )
     }
 
     fn link(&mut self, what: String, request: LinkMessage) -> Result<LinkMessage, LabError> {

@@ -92,7 +92,19 @@ pub(crate) fn run_for(
     arguments: &[impl AsRef<OsStr>],
     input: &str,
 ) -> Result<Output, LabError> {
-    output_within(time_max, arguments, input, Orphan::IsEnded)
+    output_within(time_max, arguments, input, Orphan::IsEnded, &mut || true)
+}
+
+/// The same without input, for as long as its answer is wanted.
+///
+/// # Errors
+/// As of [`run_for`], and where its answer was no longer wanted.
+pub(crate) fn run_while(
+    time_max: Duration,
+    arguments: &[impl AsRef<OsStr>],
+    is_wanted: &mut dyn FnMut() -> bool,
+) -> Result<Output, LabError> {
+    output_within(time_max, arguments, "", Orphan::IsEnded, is_wanted)
 }
 
 fn run_within(
@@ -102,7 +114,7 @@ fn run_within(
     orphan: Orphan<'_>,
 ) -> Result<String, LabError> {
     let words: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
-    let output = output_within(time_max, &words, input, orphan)?;
+    let output = output_within(time_max, &words, input, orphan, &mut || true)?;
     Ok(output.succeeded(arguments)?.stdout)
 }
 
@@ -111,6 +123,7 @@ fn output_within(
     arguments: &[impl AsRef<OsStr>],
     input: &str,
     orphan: Orphan<'_>,
+    is_wanted: &mut dyn FnMut() -> bool,
 ) -> Result<Output, LabError> {
     let failed = |status: String, stderr: String| {
         let words = arguments
@@ -149,7 +162,7 @@ fn output_within(
         fwdlab_sys::bind_to_this_thread(&mut command);
     }
     let mut child = command.spawn().map_err(cannot_start)?;
-    let excess = match wait_within(time_max, &mut child, [&stdout, &stderr]) {
+    let excess = match wait_within(time_max, &mut child, [&stdout, &stderr], is_wanted) {
         Ok(Waited::Ended(status)) if is_within(&[&stdout, &stderr]) => {
             return Ok(Output {
                 status,
@@ -180,7 +193,12 @@ enum Waited {
 }
 
 /// Waits until a child has ended, or exceeds what it may take or print.
-fn wait_within(time_max: Duration, child: &mut Child, printed: [&File; 2]) -> io::Result<Waited> {
+fn wait_within(
+    time_max: Duration,
+    child: &mut Child,
+    printed: [&File; 2],
+    is_wanted: &mut dyn FnMut() -> bool,
+) -> io::Result<Waited> {
     // A ruleset is switched by such a program under load: its end is to be seen at once.
     const PAUSE_MAX: Duration = Duration::from_micros(500);
     let start = Instant::now();
@@ -191,6 +209,10 @@ fn wait_within(time_max: Duration, child: &mut Child, printed: [&File; 2]) -> io
         }
         if !is_within(&printed) {
             return Ok(Waited::Exceeds(too_much()));
+        }
+        if !is_wanted() {
+            let why = "it was ended, because its answer was no longer wanted";
+            return Ok(Waited::Exceeds(why.to_owned()));
         }
         if start.elapsed() > time_max {
             return Ok(Waited::Exceeds(format!(
@@ -322,6 +344,20 @@ mod tests {
             "{error}"
         );
         assert!(error.ends_with("waiting"), "{error}");
+    }
+
+    #[test]
+    fn a_program_is_ended_when_its_answer_is_no_longer_wanted() {
+        let mut looks = 0;
+        let mut is_wanted = || {
+            looks += 1;
+            looks < 3
+        };
+        let outcome = run_while(TIME_MAX, &["sleep", "3600"], &mut is_wanted);
+        let error = outcome.err().unwrap().to_string();
+        assert!(error.contains("no longer wanted"), "{error}");
+        let output = run_while(TIME_MAX, &["true"], &mut || true).unwrap();
+        assert!(output.status.success());
     }
 
     #[test]

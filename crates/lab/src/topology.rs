@@ -23,7 +23,7 @@ use crate::addresses::{
     frames_back,
 };
 use crate::kernel_file::{read, write};
-use crate::netlink::{InterfaceState, Netlink, RouteChange};
+use crate::netlink::{InterfaceState, LinkSettings, Netlink, RouteChange};
 
 /// The tester's interface towards the DUT: where the generator sends.
 pub const TESTER_OUT: &str = "tester-out";
@@ -367,6 +367,21 @@ impl Topology {
         } else {
             self.dut_in
         }
+    }
+
+    /// How one of the DUT's interfaces is set.
+    pub(crate) fn dut_link_settings(&mut self, interface: &str) -> Result<LinkSettings, LabError> {
+        self.dut_netlink.link_settings(self.dut_index(interface))
+    }
+
+    /// Sets one of the DUT's interfaces so.
+    pub(crate) fn set_dut_link(
+        &mut self,
+        interface: &str,
+        settings: &LinkSettings,
+    ) -> Result<(), LabError> {
+        let index = self.dut_index(interface);
+        self.dut_netlink.set_link(index, settings)
     }
 
     /// Takes the XDP program off one of the DUT's interfaces, be it in the driver or behind it.

@@ -84,6 +84,8 @@ pub(crate) struct ExperimentFile {
     pub(crate) traffics: Vec<TrafficEntry>,
     /// Its seed is 0 where none is given.
     pub(crate) design: Design,
+    /// Where it says how many rounds a block has.
+    pub(crate) rounds: Option<Span>,
     /// Whether the first baseline is measured a second time.
     pub(crate) control: bool,
     pub(crate) profiling: Option<Profiling>,
@@ -160,6 +162,8 @@ impl ExperimentFile {
         let control = design
             .as_ref()
             .and_then(|table| table.boolean(reading, "control"));
+        let rounds = design.as_ref().and_then(|table| table.value("rounds"));
+        let rounds = rounds.map(Spanned::span);
         let design = design_of(reading, design.as_ref());
         let profiling = file
             .table(reading, "profile", PROFILE_KEYS)
@@ -179,6 +183,7 @@ impl ExperimentFile {
             comparisons,
             traffics: traffics(reading, &file),
             design,
+            rounds,
             control: control.unwrap_or(true),
             profiling,
             references,

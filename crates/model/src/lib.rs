@@ -14,6 +14,7 @@ mod experiment;
 mod factor;
 mod files;
 mod forwarder;
+mod forwarder_check;
 mod hosts;
 pub mod imported;
 pub mod kind;

@@ -13,6 +13,7 @@ use crate::document::Reading;
 use crate::experiment::ExperimentFile;
 use crate::factor::FactorEntry;
 use crate::files::{Read, beside, open, short_name};
+use crate::forwarder_check;
 use crate::lab_file::LabFile;
 use crate::load::Load;
 use crate::references::references;
@@ -165,6 +166,14 @@ fn resolve(
     let comparisons = comparisons(reading, &file, made.as_deref());
     let bindings = lab.as_ref().map(|lab| bindings(reading, &file, lab, read));
     let references = references(reading, &file, made.as_deref().unwrap_or_default(), read);
+    if let Some(bindings) = &bindings {
+        forwarder_check::check(
+            reading,
+            &file,
+            made.as_deref().unwrap_or_default(),
+            bindings,
+        );
+    }
     let has_forwarder =
         |bindings: &BTreeMap<String, Binding>| bindings.values().any(Binding::has_forwarder);
     let takes_turns = !bindings.as_ref().is_some_and(has_forwarder);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::binding::Binding;
 use crate::digest::sha256;
-use crate::forwarder::Forwards;
+use crate::forwarder::{Forwarder, Forwards};
 use crate::hosts::Hosts;
 use crate::kind::LabKind;
 use crate::load::Load;
@@ -85,13 +85,7 @@ impl Resolved {
     /// What comes out of the DUT with a variant.
     #[must_use]
     pub fn forwards(&self, variant: &Variant) -> Forwards {
-        let forwarder = self.lab.bindings.iter().find_map(|(factor, binding)| {
-            let Binding::Forwarder(levels) = binding else {
-                return None;
-            };
-            let level = variant.levels.get(factor)?;
-            levels.get(&level.to_string())?.as_ref()
-        });
+        let forwarder = forwarder_of(&self.lab.bindings, variant);
         forwarder.map_or(Forwards::default(), |forwarder| forwarder.forwards)
     }
 
@@ -141,6 +135,20 @@ impl Resolved {
     pub fn variant(&self, name: &VariantName) -> Option<&Variant> {
         self.variants.iter().find(|variant| &variant.name == name)
     }
+}
+
+/// The forwarder in user space that a variant has; none where the kernel forwards.
+pub(crate) fn forwarder_of<'b>(
+    bindings: &'b BTreeMap<String, Binding>,
+    variant: &Variant,
+) -> Option<&'b Forwarder> {
+    bindings.iter().find_map(|(factor, binding)| {
+        let Binding::Forwarder(levels) = binding else {
+            return None;
+        };
+        let level = variant.levels.get(factor)?;
+        levels.get(&level.to_string())?.as_ref()
+    })
 }
 
 /// The traffics of an experiment, which are alike in direction and load regime.

@@ -777,9 +777,42 @@ fn a_forwarder_in_user_space_is_measured_whole_and_never_self_clocked() {
         .map(|variant| resolved.forwards(variant));
     let forwards: BTreeSet<String> = forwards.map(|of| format!("{of:?}")).collect();
     assert_eq!(forwards, ["Mac", "Routed"].map(str::to_owned).into());
+    let rounds = |rounds: u32| {
+        let design = format!("{overload}[design]\nrounds = {rounds}\n");
+        let files = bound(levels, forwarder).changed(EXPERIMENT, &factor, &design);
+        files.warnings()
+    };
+    assert!(rounds(2).contains("each block has one round, whatever `rounds` says"));
+    assert_eq!(rounds(1), "");
     // The kernel alone is no forwarder in user space.
     let kernel = "forwarder = { kernel = {}, mine = {} }";
     assert!(!bound(levels, kernel).resolved().takes_whole_measurements());
+}
+
+#[test]
+fn what_acts_on_the_kernel_alone_makes_no_second_variant_of_a_forwarder_in_user_space() {
+    let levels = "[\"kernel\", \"mine\"]";
+    let forwarder = "forwarder = { kernel = {}, mine = { start = [\"mine\"], ready = \"on\" } }";
+    let warnings = |binding: &str, rest: &str| {
+        let factors = format!(
+            "levels = {levels}\n[[factor]]\nname = \"other\"\nlevels = [0, 1]\n[traffic]\nload = \"overload\"\n{rest}"
+        );
+        let files = bound(levels, forwarder)
+            .changed(EXPERIMENT, &format!("levels = {levels}"), &factors)
+            .changed(
+                "experiments/lab.toml",
+                "kind = \"netns\"\n",
+                &format!("kind = \"netns\"\n[bind.other]\n{binding}\n"),
+            );
+        files.warnings()
+    };
+    let of_kernel = "sysctl = \"net.ipv4.conf.all.rp_filter\"";
+    let found = warnings(of_kernel, "");
+    assert!(found.contains("\"other\" differs between"), "{found}");
+    assert!(found.contains("[[exclude]]"), "{found}");
+    let excluded = "[[exclude]]\nlevels = { rp_filter = \"mine\", other = 1 }\n";
+    assert_eq!(warnings(of_kernel, excluded), "");
+    assert_eq!(warnings("sysctl = \"net.core.rmem_max\"", ""), "");
 }
 
 #[test]

@@ -72,6 +72,9 @@ pub struct Preview {
     /// The profiles that are taken, where any are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profiling: Option<Profiling>,
+    /// Why the profiles that the experiment asks for are not taken; none where they are, or it asks for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profiles_unavailable: Option<String>,
     /// The first block, as an example of the order.
     pub first_block: PlannedBlock,
     /// How long the run takes, in seconds; none where nothing tells.
@@ -246,6 +249,7 @@ impl Preview {
             comparisons,
             references: resolved.references.clone(),
             profiling: resolved.profiling,
+            profiles_unavailable: None,
             first_block,
             duration_s,
             detectable,
@@ -763,6 +767,9 @@ impl Page<'_> {
                 "profiles: {place}, {slice_ms} ms with stacks sampled {hz} times a second, which count for no trial"
             );
             self.wrapped("  ", &words);
+        }
+        if let Some(why) = &preview.profiles_unavailable {
+            self.wrapped("  ", &format!("no profiles: {}", one_line(why)));
         }
     }
 

@@ -803,6 +803,17 @@ fn the_sender_is_the_one_that_the_blocks_name() {
 }
 
 #[test]
+fn a_plan_says_why_profiles_are_not_taken() {
+    let run = Synthetic::default().loaded();
+    let preview = Preview::build(&run.resolved, &run.plan, &[], None, None, false);
+    let mut preview = preview.expect("made-up plans are sound");
+    assert!(!render::preview(&preview, 400).contains("no profiles"));
+    preview.profiles_unavailable = Some("stacks are hidden".to_owned());
+    let text = render::preview(&preview, 400);
+    assert!(text.contains("no profiles: stacks are hidden"), "{text}");
+}
+
+#[test]
 fn a_plan_on_hosts_of_their_own_promises_neither_rounds_nor_time() {
     let mut run = Synthetic::default().loaded();
     run.resolved.lab.kind = LabKind::Ssh(System::Freebsd);

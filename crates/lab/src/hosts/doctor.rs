@@ -348,7 +348,7 @@ fn balancer(connection: &Connection, check: String) -> Option<Finding> {
 /// Whether the DUT's kernel takes the XDP forwarder. Whether the drivers of its ports do, only putting it there would
 /// tell.
 fn forwarder(connection: &Rc<Connection>, of: &DutHost, check: String) -> Finding {
-    let why = match Attachments::default().load(connection, of, Program::Forwarder) {
+    let why = match Attachments::default().load(connection, of, Program::FibForwarder) {
         Ok(()) => {
             return Finding::fine(
                 check,

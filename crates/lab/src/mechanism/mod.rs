@@ -25,7 +25,7 @@ pub(crate) mod routes;
 pub(crate) mod settings;
 pub(crate) mod step;
 pub(crate) mod sysctl;
-mod sysfs;
+pub(crate) mod sysfs;
 mod tc;
 pub(crate) mod tools;
 pub(crate) mod transport;

@@ -15,7 +15,7 @@ use super::question::{Answers, Look, Question};
 use super::step::{Action, Errand, Step, owned};
 use super::tc::OwnTc;
 use super::tools::Tool;
-use super::xdp::{FORWARDER_DROPPED, OwnXdp, fib_forwarder};
+use super::xdp::{FIB_FORWARDER_DROPPED, OwnXdp, fib_forwarder};
 use crate::counters::Drops;
 use crate::{LabError, Moved};
 
@@ -63,7 +63,7 @@ impl From<TcHook> for Hook {
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Program {
     /// By XDP: the forwarder that asks the kernel's FIB for every frame.
-    Forwarder,
+    FibForwarder,
     /// By XDP: one of the owner's.
     Xdp {
         /// Its object.
@@ -90,7 +90,7 @@ impl Program {
     /// Where it runs.
     pub(crate) fn hook(&self) -> Hook {
         match self {
-            Self::Forwarder | Self::Xdp { .. } => Hook::Xdp,
+            Self::FibForwarder | Self::Xdp { .. } => Hook::Xdp,
             Self::HoldBack => Hook::TcIngress,
             Self::Tc { hook, .. } => (*hook).into(),
         }
@@ -99,7 +99,7 @@ impl Program {
     /// The owner's object; none of ours.
     pub(crate) const fn object(&self) -> Option<&OwnObject> {
         match self {
-            Self::Forwarder | Self::HoldBack => None,
+            Self::FibForwarder | Self::HoldBack => None,
             Self::Xdp { object, .. } | Self::Tc { object, .. } => Some(object),
         }
     }
@@ -118,7 +118,7 @@ impl Program {
     /// Whether the kernel does not count the frames that it drops.
     pub(crate) const fn drops_are_uncounted(&self) -> bool {
         match self {
-            Self::Forwarder | Self::HoldBack => false,
+            Self::FibForwarder | Self::HoldBack => false,
             Self::Xdp { mode, .. } => matches!(mode, XdpMode::Generic),
             // A filter's are counted as far as it drops them itself (TC_ACT_SHOT).
             Self::Tc { .. } => true,
@@ -430,7 +430,7 @@ fn is_there(file: &str) -> Vec<String> {
 
 fn load(program: &Program) -> Result<Box<dyn Loaded>, LabError> {
     Ok(match program {
-        Program::Forwarder => Box::new(fib_forwarder()?),
+        Program::FibForwarder => Box::new(fib_forwarder()?),
         Program::Xdp { object, mode, .. } => Box::new(OwnXdp::load(object, *mode)?),
         Program::HoldBack => Box::new(hold_back()?),
         Program::Tc {
@@ -463,7 +463,7 @@ impl Loaded for CountingProgram {
     }
 
     fn drops(&self) -> Result<Drops, TrafficError> {
-        let frames = self.frames(FORWARDER_DROPPED)?;
+        let frames = self.frames(FIB_FORWARDER_DROPPED)?;
         Ok(Drops::from([("XDP forwarder".to_owned(), frames)]))
     }
 }

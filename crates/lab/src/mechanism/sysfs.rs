@@ -32,9 +32,32 @@ pub(crate) fn is_same(asked: &str, seen: &str) -> bool {
     asked.trim() == seen.trim() || mask(asked).is_some_and(|asked| mask(seen) == Some(asked))
 }
 
+/// Whether a CPU is in a mask of CPUs.
+pub(crate) fn has_cpu(mask: &str, cpu: u32) -> bool {
+    let digits = mask.trim().chars().rev().filter(|&digit| digit != ',');
+    let mut digits = digits.skip(cpu as usize / 4);
+    let digit = digits.next().and_then(|digit| digit.to_digit(16));
+    digit.is_some_and(|digit| digit & (1 << (cpu % 4)) != 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mask_has_the_cpus_of_its_bits() {
+        for (mask, cpus) in [
+            ("0", &[][..]),
+            ("1", &[0]),
+            ("00000006\n", &[1, 2]),
+            ("1,80000000", &[31, 32]),
+            ("", &[]),
+            ("x", &[]),
+        ] {
+            let found = (0..64).filter(|&cpu| has_cpu(mask, cpu));
+            assert_eq!(found.collect::<Vec<u32>>(), cpus, "{mask}");
+        }
+    }
 
     #[test]
     fn masks_are_the_same_however_they_are_shown() {

@@ -21,7 +21,7 @@ use crate::{LabError, Moved};
 const DISPATCHER: &str = "xdp_dispatcher";
 
 /// Outcomes of the XDP forwarder, in the order of its `enum outcome`.
-pub(crate) const FORWARDER_DROPPED: u32 = 2;
+pub(crate) const FIB_FORWARDER_DROPPED: u32 = 2;
 
 /// Loads the XDP forwarder that asks the kernel's FIB for every packet.
 ///
@@ -157,7 +157,7 @@ impl Mechanism for LinuxXdp {
 fn of_level(program: &XdpProgram, place: &DutPlace) -> Result<Option<Program>, LabError> {
     Ok(match program {
         XdpProgram::Off => None,
-        XdpProgram::Fib => Some(Program::Forwarder),
+        XdpProgram::Fib => Some(Program::FibForwarder),
         XdpProgram::Own(own) => {
             let ports = own.interfaces.as_ref().map(|interfaces| {
                 let names = interfaces.iter().map(|interface| place.port(*interface));

@@ -7,6 +7,7 @@ use fwdlab_model::{
     AddressFamily, Binding, Direction, Level, Placement, Resolved, Tester, Variant,
 };
 
+use super::dut_settings::DutSettings;
 use super::forwarder::RunningForwarder;
 use super::in_process::InProcess;
 use crate::counters::Drops;
@@ -53,8 +54,8 @@ pub(super) struct Standing {
     pub(super) own: BTreeMap<String, (Level, ChangeId)>,
     /// The forwarder in user space, where one stands.
     pub(super) forwarder: Option<RunningForwarder>,
-    /// The ports that had no XDP program when it was started.
-    pub(super) ports_without_xdp: Vec<&'static str>,
+    /// How the DUT was set when it was started, with its level.
+    pub(super) before_forwarder: Option<(String, DutSettings)>,
     /// Of the ruleset that was read back last.
     pub(super) generation: Option<Generation>,
     /// Hears of changes of routes since the table was read back.
@@ -92,7 +93,7 @@ impl Dut {
                 uncounted: BTreeSet::new(),
                 own: BTreeMap::new(),
                 forwarder: None,
-                ports_without_xdp: Vec::new(),
+                before_forwarder: None,
                 generation: None,
                 routes: None,
             },
@@ -120,8 +121,19 @@ impl Dut {
         if reason.is_some() {
             return Ok(reason);
         }
-        for action in self.settings.actions(variant)? {
-            let reason = way.impossible(&action)?;
+        let actions = self.settings.actions(variant)?;
+        let is_program = |action: &Action| {
+            matches!(
+                action,
+                Action::Forward {
+                    forwarder: Some(_),
+                    ..
+                }
+            )
+        };
+        let has_forwarder = actions.iter().any(is_program);
+        for action in &actions {
+            let reason = way.impossible(action, has_forwarder)?;
             if reason.is_some() {
                 return Ok(reason);
             }

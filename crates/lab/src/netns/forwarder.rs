@@ -19,8 +19,10 @@ use crate::{LabError, kept_log, program};
 const READY_MAX: Duration = Duration::from_secs(30);
 /// How often a program is asked whether it does.
 const BETWEEN_QUESTIONS: Duration = Duration::from_millis(100);
-/// How long it may take to end once it was asked to.
+/// How long it may take to end once it was asked to, the program that asks it included.
 const ENDING_MAX: Duration = Duration::from_secs(5);
+/// How long a program that ends may be seen with its output closed.
+const CLOSING_MAX: Duration = Duration::from_millis(500);
 /// How often it is looked at.
 const STEP: Duration = Duration::from_millis(2);
 /// So much of what it prints is kept, of its beginning and of its end.
@@ -117,12 +119,31 @@ impl RunningForwarder {
 
     fn await_ready(&mut self, dut: &NetworkNamespace, time_max: Duration) -> Result<(), String> {
         let deadline = Instant::now() + time_max;
+        let mut closed_at = None;
+        let mut complaint = String::new();
         loop {
             let is_ready = match &self.forwarder.ready {
-                Ready::Prints(_) => self.printed.kept().is_found,
+                Ready::Prints(_) => {
+                    let kept = self.printed.kept();
+                    if kept.is_over && closed_at.is_none() {
+                        closed_at = Some(Instant::now());
+                    }
+                    kept.is_found
+                }
                 Ready::Succeeds(words) => {
-                    let asked = dut.run(|| program::run_bound(words));
-                    asked.is_ok_and(|answer| answer.is_ok())
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    let process = &mut self.process;
+                    let asked = dut.run(|| {
+                        let mut runs = || matches!(process.try_wait(), Ok(None));
+                        program::run_while(left, words, &mut runs)
+                    });
+                    match asked {
+                        Ok(Ok(answer)) => {
+                            complaint = answer.stderr;
+                            answer.status.success()
+                        }
+                        Ok(Err(_)) | Err(_) => false,
+                    }
                 }
             };
             if let Some(how) = self.crashed() {
@@ -131,20 +152,9 @@ impl RunningForwarder {
             if is_ready {
                 return Ok(());
             }
-            if Instant::now() > deadline {
-                let seconds = time_max.as_secs();
-                return Err(match &self.forwarder.ready {
-                    Ready::Prints(text) => format!(
-                        "it did not print {text:?} in {seconds} s{}; many programs hold back what they print where no \
-                         terminal reads it: start such a one with `stdbuf -oL`",
-                        self.said()
-                    ),
-                    Ready::Succeeds(words) => format!(
-                        "`{}` did not succeed in {seconds} s{}",
-                        program::command_line(words),
-                        self.said()
-                    ),
-                });
+            let is_closed = closed_at.is_some_and(|at: Instant| at.elapsed() > CLOSING_MAX);
+            if is_closed || Instant::now() > deadline {
+                return Err(self.not_ready(is_closed, time_max, &complaint));
             }
             sleep(match self.forwarder.ready {
                 Ready::Prints(_) => STEP,
@@ -153,11 +163,31 @@ impl RunningForwarder {
         }
     }
 
-    /// How it ended, and what it said last; none while it runs.
-    pub(super) fn ended(&mut self) -> Option<String> {
-        let status = self.process.try_wait().ok()??;
-        self.printed.await_end();
-        Some(format!("{status}{}", self.said()))
+    /// Why one that runs was not ready in time, and what to do.
+    fn not_ready(&self, is_closed: bool, time_max: Duration, complaint: &str) -> String {
+        let (seconds, said) = (time_max.as_secs(), self.said());
+        match &self.forwarder.ready {
+            Ready::Prints(text) if is_closed => format!(
+                "it closed its output before it printed {text:?}{said}; have it print to its standard output or standard \
+                 error, or let `ready` be a program that succeeds when it forwards"
+            ),
+            Ready::Prints(text) => format!(
+                "it did not print {text:?} in {seconds} s{said}; many programs hold back what they print where no terminal \
+                 reads it: start such a one with `stdbuf -oL`"
+            ),
+            Ready::Succeeds(words) => {
+                let complaint = match complaint.is_empty() {
+                    true => String::new(),
+                    false => format!(": {complaint}"),
+                };
+                let words = program::command_line(words);
+                format!("`{words}` did not succeed in {seconds} s{complaint}{said}")
+            }
+        }
+    }
+
+    fn has_ended(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(Some(_)))
     }
 
     /// What it printed last, to follow what became of it.
@@ -170,9 +200,16 @@ impl RunningForwarder {
 
     /// How it has ended by itself, and what it printed last; none while it runs.
     pub(super) fn crashed(&mut self) -> Option<String> {
-        let how = self.ended()?;
+        let status = self.process.try_wait().ok()??;
         self.has_crashed = true;
-        Some(how)
+        self.printed.await_end();
+        let advice = match status.success() && !self.started.processes().is_empty() {
+            true => {
+                "; what it has started goes on in the background: have it stay in the foreground (VPP: `nodaemon`)"
+            }
+            false => "",
+        };
+        Some(format!("{status}{advice}{}", self.said()))
     }
 
     /// Proves that it runs, where its probe frames do not come as they should.
@@ -260,16 +297,25 @@ impl RunningForwarder {
         dut: &NetworkNamespace,
         journal: &mut Journal,
     ) -> Result<(), LabError> {
-        if self.ended().is_none() {
-            match &self.forwarder.stop {
-                // Where it fails, what is left is killed.
-                Some(words) => drop(dut.run(|| program::run_bound(words))?),
-                None => fwdlab_sys::terminate_process_group(self.process.id())?,
+        let deadline = Instant::now() + ENDING_MAX;
+        if !self.has_ended() {
+            if let Some(words) = &self.forwarder.stop {
+                let stopped = dut.run(|| program::run_for(ENDING_MAX, words, ""))?;
+                if let Err(error) = stopped.and_then(|output| output.succeeded(words)) {
+                    self.printed.note(&format!("its `stop` failed: {error}"));
+                    fwdlab_sys::terminate_process_group(self.process.id())?;
+                }
+            } else {
+                fwdlab_sys::terminate_process_group(self.process.id())?;
             }
         }
-        let deadline = Instant::now() + ENDING_MAX;
-        while self.ended().is_none() && Instant::now() < deadline {
+        while !self.has_ended() && Instant::now() < deadline {
             sleep(STEP);
+        }
+        if !self.has_ended() {
+            let seconds = ENDING_MAX.as_secs();
+            let what = format!("it did not end in {seconds} s, and was killed");
+            self.printed.note(&what);
         }
         self.started.end()?;
         let _ = self.process.wait();
@@ -294,6 +340,7 @@ impl Drop for RunningForwarder {
         // An error in the middle of a block leaves none running; the journal has it until it is gone.
         let _ = self.started.end();
         let _ = self.process.wait();
+        self.printed.await_end();
         kept_log::keep(&self.log_name(), &self.printed.text());
     }
 }
@@ -367,6 +414,11 @@ impl Printed {
         }
     }
 
+    /// Adds a line that is fwdlab's.
+    fn note(&self, line: &str) {
+        self.kept().add(format!("\nfwdlab: {line}\n").as_bytes());
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -391,5 +443,95 @@ impl Kept {
         self.back.extend(back);
         let excess = self.back.len().saturating_sub(LOG_BYTES_MAX);
         self.back.drain(..excess);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::journal::state_directory;
+    use crate::netns::ThisMachine;
+
+    /// A script of the shell that is started as a forwarder.
+    fn script(start: &str, ready: Ready, stop: Option<&[&str]>) -> Forwarder {
+        Forwarder {
+            start: owned(&["sh", "-c", start]),
+            ready,
+            stop: stop.map(owned),
+            forwards: fwdlab_model::Forwards::default(),
+        }
+    }
+
+    #[test]
+    fn how_a_forwarder_fails_to_start_or_to_end_is_said() {
+        testkit::require_root!();
+        testkit::require_tool!("sh", "sleep");
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(folder.path(), "netns", Rc::new(ThisMachine)).unwrap();
+        let dut = NetworkNamespace::create("forwarder").unwrap();
+        let cpu = fwdlab_sys::online_cpus().unwrap()[0];
+        let on = || Ready::Prints("on".to_owned());
+        let hangs = Ready::Succeeds(owned(&["sleep", "3600"]));
+        for (start, ready, expected) in [
+            (
+                "sleep 60 >/dev/null 2>&1 & exit 0",
+                on(),
+                "it ended before it was ready: exit status: 0; what it has started goes on in the background: have it stay \
+                 in the foreground (VPP: `nodaemon`); it printed nothing",
+            ),
+            (
+                "echo logging elsewhere; exec sleep 60 >&- 2>&-",
+                on(),
+                "it closed its output before it printed \"on\"; it printed last: logging elsewhere",
+            ),
+            (
+                "sleep 0.1; exit 3",
+                hangs,
+                "it ended before it was ready: exit status: 3",
+            ),
+        ] {
+            let forwarder = script(start, ready, None);
+            let started =
+                RunningForwarder::start(&dut, &mut journal, ("test-fails", &forwarder), cpu);
+            let error = started.err().unwrap().to_string();
+            assert!(error.contains(expected), "{error}");
+            assert!(!journal.has_open_changes());
+        }
+
+        let asks_for_more: &[&str] = &["sh", "-c", "echo no such socket >&2; exit 1"];
+        for (start, stop, expected) in [
+            (
+                "trap 'echo asked; exit 0' TERM; echo on; while :; do sleep 0.05; done",
+                asks_for_more,
+                &[
+                    "fwdlab: its `stop` failed: command",
+                    "no such socket",
+                    "asked",
+                ][..],
+            ),
+            (
+                "trap '' TERM; echo on; exec sleep 60",
+                &["sleep", "3600"],
+                &[
+                    "fwdlab: its `stop` failed: command",
+                    "it took longer than 5 s",
+                    "fwdlab: it did not end in 5 s, and was killed",
+                ],
+            ),
+        ] {
+            let forwarder = script(start, on(), Some(stop));
+            let running =
+                RunningForwarder::start(&dut, &mut journal, ("test-ends", &forwarder), cpu);
+            running.unwrap().end(&dut, &mut journal).unwrap();
+            assert!(!journal.has_open_changes());
+            let log = state_directory().unwrap().join("forwarder-test-ends.log");
+            let log = fs::read_to_string(log).unwrap();
+            for expected in expected {
+                assert!(log.contains(expected), "{log}");
+            }
+        }
     }
 }

@@ -7,6 +7,7 @@ use fwdlab_sys::Descendants;
 use fwdlab_traffic::TrafficError;
 
 use super::dut::{OWN_XDP, Standing};
+use super::dut_settings::DutSettings;
 use super::forwarder::RunningForwarder;
 use crate::addresses::{SINK_MAC, TESTER_OUT_MAC};
 use crate::counters::Drops;
@@ -17,13 +18,16 @@ use crate::mechanism::program::{Attachment, Hook, Program};
 use crate::mechanism::question::{Answers, Look, Question};
 use crate::mechanism::step::{Action, owned};
 use crate::mechanism::transport::{Noticed, Transport, Watch, Watched};
-use crate::mechanism::{ethtool, sysctl, xdp};
+use crate::mechanism::{ethtool, sysctl, sysfs, xdp};
 use crate::netlink::RouteMonitor;
 use crate::topology::{DUT_IN, DUT_OUT, receiving};
 use crate::{Asks, LabError, Moved, Topology, kept_log, program};
 
 /// The file that moves an interface's polling into a thread.
 const THREADED: &str = "/threaded";
+
+/// The file that names the CPUs on which the kernel takes on the frames of a queue.
+const RPS_CPUS: &str = "/rps_cpus";
 
 /// The way to the DUT: files, netlink and eBPF of this process, and programs in the namespace.
 pub(super) struct InProcess<'a> {
@@ -90,7 +94,14 @@ impl Transport for InProcess<'_> {
     }
 
     fn carry_out(&mut self, journal: &mut Journal, actions: Vec<Action>) -> Result<bool, LabError> {
-        for action in actions {
+        let is_forward = |action: &Action| matches!(action, Action::Forward { .. });
+        let (forward, others): (Vec<_>, Vec<_>) = actions.into_iter().partition(is_forward);
+        // When one has ended, what it has changed is put back, which must undo nothing of this variant. The next one starts
+        // last, so that this variant is what is put back behind it.
+        if !forward.is_empty() {
+            self.end_forwarder(journal)?;
+        }
+        for action in others.into_iter().chain(forward) {
             match action {
                 Action::Run(errand) => {
                     let run = || program::run(&errand.words, &errand.input);
@@ -114,7 +125,9 @@ impl Transport for InProcess<'_> {
                 } => self.switch(&interface, &feature, is_on)?,
                 Action::Attach(attachment) => self.attach(journal, attachment)?,
                 Action::Forward { level, forwarder } => {
-                    self.forward(journal, &level, forwarder.as_ref())?;
+                    if let Some(forwarder) = forwarder {
+                        self.start_forwarder(journal, level, &forwarder)?;
+                    }
                 }
                 Action::Own {
                     factor,
@@ -209,12 +222,27 @@ impl InProcess<'_> {
         }
     }
 
-    /// Why this lab cannot have something done; none where it can.
-    pub(super) fn impossible(&mut self, action: &Action) -> Result<Option<String>, LabError> {
+    /// Why this lab cannot have something done; none where it can. `has_forwarder` says whether the variant has a forwarder
+    /// in user space.
+    pub(super) fn impossible(
+        &mut self,
+        action: &Action,
+        has_forwarder: bool,
+    ) -> Result<Option<String>, LabError> {
         match action {
             Action::Write { path, value } => {
                 let is_threaded = path.ends_with(THREADED);
-                if is_threaded && value != "1" && self.forwards_in_thread(path) {
+                let cpu = self.standing.placement.forwarding_cpu();
+                let has_kernel_poll = match is_threaded {
+                    true => value != "0",
+                    false => path.ends_with(RPS_CPUS) && sysfs::has_cpu(value, cpu),
+                };
+                if has_forwarder && has_kernel_poll {
+                    return Ok(Some(format!(
+                        "a forwarder in user space has CPU {cpu} to itself, where {path} = {value} has the kernel poll"
+                    )));
+                }
+                if is_threaded && value != "1" && !has_forwarder && self.forwards_in_thread(path) {
                     return Ok(Some(format!(
                         "with a CPU of its own the DUT forwards in a thread, which {path} = {value} would end"
                     )));
@@ -374,48 +402,51 @@ impl InProcess<'_> {
         Ok(())
     }
 
-    /// Starts a forwarder in user space, once the one before has ended. Without one, the kernel forwards.
-    fn forward(
+    /// Starts a forwarder in user space where none runs.
+    fn start_forwarder(
         &mut self,
         journal: &mut Journal,
-        level: &str,
-        forwarder: Option<&Forwarder>,
+        level: String,
+        forwarder: &Forwarder,
     ) -> Result<(), LabError> {
-        self.end_forwarder(journal)?;
-        let Some(forwarder) = forwarder else {
-            return Ok(());
-        };
         // A polling thread would take the CPU from it.
         self.topology.forward_in_place(self.standing.direction)?;
         let placement = &self.standing.placement;
         let cpu = placement.forwarding_cpu();
         let forwarder = forwarder.with(&places(placement));
-        for port in [DUT_IN, DUT_OUT] {
-            if self.topology.dut_xdp_program(port)? == 0 {
-                self.standing.ports_without_xdp.push(port);
-            }
-        }
-        let started =
-            RunningForwarder::start(self.topology.dut(), journal, (level, &forwarder), cpu);
+        let before = DutSettings::read(self.topology)?;
+        self.standing.before_forwarder = Some((level.clone(), before));
+        let started = RunningForwarder::start(
+            self.topology.dut(),
+            journal,
+            (level.as_str(), &forwarder),
+            cpu,
+        );
         self.standing.forwarder = Some(started?);
         Ok(())
     }
 
-    /// Ends the forwarder in user space that runs, and mends what it leaves: of one that was killed, the kernel keeps XDP
-    /// programs.
+    /// Ends the forwarder in user space that runs, and puts back what it has changed of the DUT.
+    ///
+    /// # Errors
+    /// `Forwarder` where something of that cannot be put back.
     pub(super) fn end_forwarder(&mut self, journal: &mut Journal) -> Result<(), LabError> {
+        let Some((level, before)) = self.standing.before_forwarder.take() else {
+            return Ok(());
+        };
         if let Some(forwarder) = self.standing.forwarder.take() {
             forwarder.end(self.topology.dut(), journal)?;
-            self.topology.set_up_dut()?;
-            let cpu = self.standing.placement.forwarding_cpu();
-            self.topology.forward_on(cpu, self.standing.direction)?;
         }
-        for port in std::mem::take(&mut self.standing.ports_without_xdp) {
-            if self.topology.dut_xdp_program(port)? != 0 {
-                self.topology.remove_dut_xdp_program(port)?;
-            }
+        let left = before.put_back(self.topology)?;
+        if !left.is_empty() {
+            let what = format!(
+                "it has changed {}, which fwdlab cannot put back; have its `stop` put it back",
+                left.join(", ")
+            );
+            return Err(LabError::Forwarder { level, what });
         }
-        Ok(())
+        let cpu = self.standing.placement.forwarding_cpu();
+        self.topology.forward_on(cpu, self.standing.direction)
     }
 
     fn run_own(

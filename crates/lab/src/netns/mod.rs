@@ -2,6 +2,7 @@
 //! overloaded.
 
 mod dut;
+mod dut_settings;
 mod forwarder;
 mod in_process;
 mod losses;

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use fwdlab_lab::{BlockOutcome, LabEvent, NetnsLab};
 use fwdlab_model::{
-    AddressFamily, Binding, Conservation, Direction, Forwarder, Forwards, InvalidReason, Load,
-    Ready, Resolved, Stratum, TrialRecord,
+    AddressFamily, Binding, Conservation, Direction, DutInterface, Forwarder, Forwards,
+    InvalidReason, Level, Load, Ready, Resolved, Stratum, TrialRecord, Values,
 };
 
 use crate::rig::{
@@ -413,4 +413,83 @@ fn a_forwarder_that_does_not_start_says_why() {
         reason.contains("\"no-such-program\" is not installed"),
         "{reason}"
     );
+}
+
+#[test]
+fn a_forwarder_that_crashes_under_the_probe_frames_says_how() {
+    testkit::require_root!();
+    testkit::require_tool!("cc");
+    let router = PacketRouter::build();
+    let resolved = forwarders(&INET, [("crashes", Some(router.forwarder(&["crash=100"])))]);
+    let error = measure(&resolved, &mut |_| ()).err().unwrap().to_string();
+    let expected = "forwarder \"crashes\": it ended under the probe frames: signal: 6 (SIGABRT)";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
+fn the_kernel_polls_nothing_on_the_cpu_of_a_forwarder() {
+    testkit::require_root!();
+    testkit::require_tool!("sh");
+    let _machine = own_the_machine();
+    let interrupts = fwdlab_sys::watch_interrupts().unwrap();
+    for (file, value, expected) in [
+        ("threaded", "1", Some("/sys/class/net/dut-in/threaded = 1")),
+        ("threaded", "0", None),
+        (
+            "queues/rx-0/rps_cpus",
+            "ffffffff",
+            Some("rps_cpus = ffffffff"),
+        ),
+        ("queues/rx-0/rps_cpus", "0", None),
+    ] {
+        let program = forwarder(&["sh"], "ready", Forwards::Routed);
+        let mut resolved = forwarders(&INET, [("program", Some(program))]);
+        let held = Level::Text(value.to_owned());
+        resolved.variants[0].levels.insert("held".to_owned(), held);
+        let binding = Binding::Sysfs {
+            file: file.to_owned(),
+            interfaces: vec![DutInterface::DutIn],
+            values: Values::default(),
+        };
+        resolved.lab.bindings.insert("held".to_owned(), binding);
+        let state = tempfile::tempdir().unwrap();
+        let lab = NetnsLab::open(&resolved, state.path(), interrupts).unwrap();
+        let reasons = lab.unavailable().unwrap();
+        match (expected, &reasons[0]) {
+            (None, None) => {}
+            (Some(expected), Some(reason)) => assert!(reason.contains(expected), "{reason}"),
+            (_, reason) => panic!("{file} = {value}: {reason:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_a_forwarder_changes_of_the_ports_is_put_back_for_the_next_variant() {
+    testkit::require_root!();
+    testkit::require_tool!("cc", "ip", "sh");
+    let router = PacketRouter::build();
+    let Forwarder { start, .. } = router.forwarder(&[]);
+    let script = format!(
+        "ip link set {{dut-in}} mtu 1400 promisc on; exec {}",
+        start.join(" ")
+    );
+    let changes = forwarder(&["sh", "-c", &script], "forwarding", Forwards::Routed);
+    let resolved = forwarders(&INET, [("changes", Some(changes)), ("kernel", None)]);
+    let mut seen = BTreeMap::new();
+    let outcome = measure(&resolved, &mut |event| {
+        if let LabEvent::Slice(slice) = event {
+            let (links, _) = standing();
+            let is_changed = ["mtu 1400", "PROMISC"].map(|word| links.contains(word));
+            seen.insert(slice.variant.to_string(), is_changed);
+        }
+    })
+    .unwrap();
+    let expected = [("changes", [true; 2]), ("kernel", [false; 2])];
+    assert_eq!(
+        seen,
+        expected.map(|(name, is)| (name.to_owned(), is)).into()
+    );
+    for trial in &outcome.trials {
+        assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
+    }
 }
