@@ -63,6 +63,7 @@ pub use kind::{LabKind, System};
 pub use knob::{Knob, KnobLevels};
 pub use load::Load;
 pub use mechanism::devices;
+pub use placeholder::with_interfaces;
 pub use plan::{NextSlice, Plan, PlannedBlock, PlannedSlice, SliceSource, StratumOrder};
 pub use profile::{
     CpuSamples, ProfileEvery, ProfileFault, ProfileRecord, ProfileStacks, Profiling,
