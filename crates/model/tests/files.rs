@@ -699,6 +699,8 @@ fn each_family_of_each_traffic_is_a_stratum() {
     let resolved = small(SEVERAL).resolved();
     let strata: Vec<String> = resolved.strata().map(|of| of.to_string()).collect();
     assert_eq!(strata, ["inet-few", "inet-imix", "inet6-imix"]);
+    assert!(resolved.has_several_strata());
+    assert!(!small("").resolved().has_several_strata());
     let imix = "inet6-imix".parse().unwrap();
     assert_eq!(resolved.traffic(imix).frame_sizes.len(), 3);
     assert_eq!(resolved.traffics[0].flows(), 1);

@@ -80,7 +80,7 @@ impl Report {
         let progress = progress(loaded);
         let mut warnings = run_warnings(loaded, progress);
         let mut comparisons: Vec<ComparisonSection> = Vec::new();
-        let several = resolved.comparisons.len() * resolved.strata().count() > 1;
+        let several = resolved.comparisons.len() > 1 || resolved.has_several_strata();
         for (index, comparison) in resolved.comparisons.iter().enumerate() {
             for stratum in resolved.strata() {
                 let plot = if several {
@@ -348,7 +348,7 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
             let blocks: Vec<String> = blocks.iter().map(ToString::to_string).collect();
             warnings.push(Warning::new(
                 "W211",
-                (loaded.resolved.strata().count() > 1).then(|| stratum.label()),
+                (loaded.resolved.has_several_strata()).then(|| stratum.label()),
                 format!(
                     "the load CPU was disturbed for so long that the rates of some blocks rest on \
                      {on_what}: block {}",
