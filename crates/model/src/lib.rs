@@ -31,6 +31,7 @@ pub mod resolve;
 pub mod resolved;
 pub mod schema;
 mod schema_parts;
+mod session;
 pub mod stratum;
 mod tester_reading;
 mod toml_text;
@@ -69,16 +70,18 @@ pub use profile::{
     CpuSamples, ProfileEvery, ProfileFault, ProfileRecord, ProfileStacks, Profiling,
 };
 pub use record::{
-    AccountSource, BlockRecord, Competitor, Conservation, Contention, CpuSpeed, Environment,
-    InvalidReason, LabNoise, LoadRecord, Placement, QueuePlacement, RateBasis, Record,
-    SCHEMA_VERSION, SessionRecord, SliceLoad, SliceRecord, StratumLoad, Tester, TrialRecord,
-    Verification,
+    AccountSource, BlockRecord, Competitor, Conservation, Contention, CpuSpeed, InvalidReason,
+    RateBasis, Record, SCHEMA_VERSION, SliceLoad, SliceRecord, TrialRecord, Verification,
 };
 pub use resolve::{Loaded, load, load_lab, ruleset_source};
 pub use resolved::{
     CPU_THRESHOLD_PERCENT, Comparison, Design, Direction, Factor, FirstAddresses, FrameSize, Lab,
     Notify, Order, PortRange, Reference, ReferenceData, Resolved, RouterLab, RouterTester, Traffic,
     Variant,
+};
+pub use session::{
+    Environment, LabNoise, LoadRecord, Placement, QueuePlacement, SessionRecord, StratumLoad,
+    Tester,
 };
 pub use stratum::{Stratum, TrafficName};
 pub use tester_reading::TesterReading;
