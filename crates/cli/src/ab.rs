@@ -87,8 +87,8 @@ pub(crate) fn ab(arguments: AbArguments) -> anyhow::Result<Code> {
         .inspect_err(|_| tell("no files written, because the experiment would be invalid:"))?
         .resolved;
     if let Some(minutes) = arguments.minutes {
-        let overheads = plan::overheads_here(&arguments.measurement.results, &resolved)?;
-        let overheads = overheads.ok_or_else(|| {
+        let estimate = plan::estimate_here(&arguments.measurement.results, &resolved)?;
+        let overheads = estimate.known().ok_or_else(|| {
             WrongArguments(
                 "--minutes: only a run shows how long a set-up takes in this lab; omit --minutes the first time".to_owned(),
             )

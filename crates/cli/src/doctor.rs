@@ -6,7 +6,7 @@ use fwdlab_archive::{Choice, Results, write_derived};
 use fwdlab_lab::doctor::{Finding, State, control_experiment, lab_noise, settle_ms};
 use fwdlab_lab::{BlockOutcome, Lab, MachineClaim, SETTLING_STEP};
 use fwdlab_model::{Environment, LabKind, LabNoise, Load};
-use fwdlab_plan::PlanRun;
+use fwdlab_plan::{Estimate, PlanRun};
 use fwdlab_report::format::counted;
 use fwdlab_sys::Interrupts;
 use serde_json::json;
@@ -15,7 +15,7 @@ use crate::args::DoctorArguments;
 use crate::disk::Disk;
 use crate::exit::{Code, DONE, GOAL_MISSED};
 use crate::output::{self, tell};
-use crate::progress::{Progress, first_guess};
+use crate::progress::Progress;
 use crate::restore::tell_put_back;
 use crate::session::{Session, Subject};
 
@@ -91,8 +91,8 @@ fn measure(
     let mut session = Session::begin(&arguments.results, &choice, subject, &open_lab, claim)?;
     session.settle(&mut open_lab, false)?;
     let mut plan_run = PlanRun::resume(plan, &[]);
-    let guess = first_guess(lab.kind);
-    let mut progress = Progress::new(false, guess, session.results.loaded(), &plan_run);
+    let estimate = Estimate::first(&resolved);
+    let mut progress = Progress::new(false, estimate, session.results.loaded(), &plan_run);
     let left = progress.left(&plan_run);
     tell(&format!("measuring the lab against itself ({left})"));
     let measured = session.measure(&mut open_lab, &mut plan_run, &mut progress, interrupts);

@@ -5,12 +5,12 @@ use std::time::SystemTime;
 
 use fwdlab_archive::input::read_derived;
 use fwdlab_archive::{Loaded, Results, Stamp};
-use fwdlab_plan::PlanRun;
+use fwdlab_plan::{Estimate, Overheads, PlanRun};
 use fwdlab_report::{BlockUnderWay, LiveView, Moment, RunState};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::progress::{FIRST_GUESS, first_guess, learnt};
+use crate::progress::learnt;
 
 /// A results directory as it was when it was read.
 pub(crate) struct Seen {
@@ -95,16 +95,16 @@ impl Seen {
             return moment;
         }
         let resolved = &self.loaded.resolved;
-        let overheads = learnt(FIRST_GUESS, &self.loaded);
+        let estimate = learnt(Estimate::first(resolved), &self.loaded);
         // The block began about when the last thing was written.
         let since = self.stamp.newest();
         let since = since.and_then(|written| SystemTime::now().duration_since(written).ok());
         let in_block_s = since.map_or(0.0, |since| since.as_secs_f64());
         moment.elapsed_s = self.elapsed_s();
-        let is_known = !self.loaded.attempts.is_empty() || first_guess(resolved.lab.kind).is_some();
-        moment.left_s = is_known.then(|| overheads.left_s(&self.plan_run, resolved, in_block_s));
+        let left_s = |overheads: Overheads| overheads.left_s(&self.plan_run, resolved, in_block_s);
+        moment.left_s = estimate.known().map(left_s);
         moment.block = self.plan_run.poll_block().map(|request| {
-            let block_s = overheads.block_s(&request.block, resolved);
+            let block_s = estimate.overheads().block_s(&request.block, resolved);
             BlockUnderWay {
                 number: request.block.number,
                 attempt: request.attempt,

@@ -5,7 +5,7 @@ use std::path::Path;
 use fwdlab_archive::{Loaded, Results};
 use fwdlab_lab::{Asks, Lab, LabError, by_tool, tools_needed};
 use fwdlab_model::{Environment, LabKind, Read, Resolved};
-use fwdlab_plan::Overheads;
+use fwdlab_plan::Estimate;
 use fwdlab_report::{DutProgram, Preview, render};
 
 use crate::args::PlanArguments;
@@ -13,7 +13,7 @@ use crate::disk::Disk;
 use crate::exit::Code;
 use crate::experiment::{self, unless_a_file_is_wrong};
 use crate::output;
-use crate::progress::{FIRST_GUESS, first_guess, learnt};
+use crate::progress::learnt;
 use crate::restore::tell_put_back;
 
 /// More earlier runs say little more about how much a lab scatters now.
@@ -40,8 +40,8 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
         .as_ref()
         .ok()
         .and_then(|asked| asked.profiles_unavailable.clone());
-    let duration_s =
-        overheads(&earlier, &resolved).map(|overheads| overheads.blocks_s(&plan.blocks, &resolved));
+    let known = estimate(&earlier, &resolved).known();
+    let duration_s = known.map(|overheads| overheads.blocks_s(&plan.blocks, &resolved));
     let mut preview = Preview::build(
         &resolved,
         &plan,
@@ -160,24 +160,20 @@ fn earlier_runs(
     Ok(runs)
 }
 
-/// What blocks take here besides their slices, by earlier runs under the same load; none where only a run can tell.
-pub(crate) fn overheads_here(
-    results: &Path,
-    resolved: &Resolved,
-) -> anyhow::Result<Option<Overheads>> {
-    Ok(overheads(&earlier_runs(results, resolved, None)?, resolved))
+/// What blocks take here besides their slices, by earlier runs under the same load.
+pub(crate) fn estimate_here(results: &Path, resolved: &Resolved) -> anyhow::Result<Estimate> {
+    Ok(estimate(&earlier_runs(results, resolved, None)?, resolved))
 }
 
-/// What blocks take besides their slices, by the newest run that has one, or else as on a small virtual machine; none
-/// where only a run can tell, over ssh, with or without a boot.
-fn overheads(earlier: &[Loaded], resolved: &Resolved) -> Option<Overheads> {
-    let guessed = first_guess(resolved.lab.kind).map(|guess| with_starts(guess, resolved));
-    measured_overheads(earlier, resolved).or(guessed)
+/// What blocks take besides their slices, by the newest run that has one.
+fn estimate(earlier: &[Loaded], resolved: &Resolved) -> Estimate {
+    let first = Estimate::first(resolved);
+    newest_alike(earlier, resolved).map_or(first, |run| learnt(first, run))
 }
 
-/// What blocks took besides their slices in the newest run that has one; none where no run has. A boot takes longer
-/// than anything else, and profiles take long, so that runs with the same of both come first.
-fn measured_overheads(earlier: &[Loaded], resolved: &Resolved) -> Option<Overheads> {
+/// The newest run that has a block. A boot takes longer than anything else, and profiles take long, so that runs with
+/// the same of both come first.
+fn newest_alike<'l>(earlier: &'l [Loaded], resolved: &Resolved) -> Option<&'l Loaded> {
     let is_alike = |run: &&Loaded| {
         run.resolved.takes_whole_measurements() == resolved.takes_whole_measurements()
             && !run.attempts.is_empty()
@@ -186,15 +182,5 @@ fn measured_overheads(earlier: &[Loaded], resolved: &Resolved) -> Option<Overhea
         run.resolved.profiling.is_some() == resolved.profiling.is_some() && is_alike(run)
     };
     let newest = earlier.iter().find(is_profiled);
-    let newest = newest.or_else(|| earlier.iter().find(is_alike))?;
-    Some(learnt(with_starts(FIRST_GUESS, resolved), newest))
-}
-
-/// A guess of what blocks take, with what switches take where they start a forwarder in user space.
-fn with_starts(mut guess: Overheads, resolved: &Resolved) -> Overheads {
-    const FORWARDER_START_S: f64 = 2.0;
-    if resolved.has_forwarder() {
-        guess.switch_s = FORWARDER_START_S;
-    }
-    guess
+    newest.or_else(|| earlier.iter().find(is_alike))
 }

@@ -4,31 +4,18 @@ use std::time::{Duration, Instant};
 
 use fwdlab_archive::Loaded;
 use fwdlab_lab::{BlockOutcome, LabEvent};
-use fwdlab_model::{BlockRecord, LabKind, Resolved, TrialRecord};
-use fwdlab_plan::{BlockRequest, Overheads, PlanRun};
+use fwdlab_model::{BlockRecord, Resolved, TrialRecord};
+use fwdlab_plan::{BlockRequest, Estimate, PlanRun};
 use fwdlab_report::format::duration;
 use fwdlab_report::{BlockUnderWay, LiveView, Moment, Reader, RunState, block_outcome};
 
 use crate::output;
 use crate::screen::Screen;
 
-/// What set-up and switches take before any was measured: what they took on a small virtual
-/// machine.
-pub(crate) const FIRST_GUESS: Overheads = Overheads {
-    set_up_s: 0.5,
-    switch_s: 0.015,
-    stratum_s: 0.4,
-};
-
-/// The same of a lab of this kind; none of hosts, where only a run can tell.
-pub(crate) fn first_guess(kind: LabKind) -> Option<Overheads> {
-    (!kind.is_remote()).then_some(FIRST_GUESS)
-}
-
-/// What blocks take besides their slices, as the run's own have taken so far.
-pub(crate) fn learnt(guess: Overheads, loaded: &Loaded) -> Overheads {
+/// An estimate with what the blocks of a run have taken so far.
+pub(crate) fn learnt(estimate: Estimate, loaded: &Loaded) -> Estimate {
     let records = loaded.attempts.iter().map(|attempt| &attempt.record);
-    guess.learnt(&loaded.resolved, &loaded.plan, records)
+    estimate.learnt(&loaded.resolved, &loaded.plan, records)
 }
 
 /// What became of a block, of so many, in a line.
@@ -57,11 +44,9 @@ pub(crate) struct Progress {
     view: Option<LiveView>,
     resolved: Resolved,
     blocks: usize,
-    /// What was thought before any block was measured.
-    guess: Overheads,
-    overheads: Overheads,
-    /// Whether they rest on anything that was measured in such a lab.
-    is_known: bool,
+    /// The estimate before any block of this run was measured.
+    before: Estimate,
+    estimate: Estimate,
     started: Instant,
     block_started: Instant,
     drawn: Option<Instant>,
@@ -72,15 +57,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// `guess` is what blocks take as far as earlier runs tell, or [`first_guess`].
-    pub(crate) fn new(
-        quiet: bool,
-        guess: Option<Overheads>,
-        loaded: &Loaded,
-        run: &PlanRun,
-    ) -> Self {
-        let is_known = guess.is_some() || !loaded.attempts.is_empty();
-        let guess = guess.unwrap_or(FIRST_GUESS);
+    /// `before` is the estimate by earlier runs, or [`Estimate::first`].
+    pub(crate) fn new(quiet: bool, before: Estimate, loaded: &Loaded, run: &PlanRun) -> Self {
         let screen = if quiet { None } else { Screen::on_stderr() };
         let now = Instant::now();
         let mut progress = Self {
@@ -89,9 +67,8 @@ impl Progress {
             view: None,
             resolved: loaded.resolved.clone(),
             blocks: run.plan().blocks.len(),
-            guess,
-            overheads: learnt(guess, loaded),
-            is_known,
+            before,
+            estimate: learnt(before, loaded),
             started: now,
             block_started: now,
             drawn: None,
@@ -104,18 +81,20 @@ impl Progress {
 
     /// How long the open blocks will take, in words.
     pub(crate) fn left(&self, run: &PlanRun) -> String {
-        if self.is_known {
-            let left_s = self.overheads.left_s(run, &self.resolved, 0.0);
-            format!("about {}", duration(left_s))
-        } else {
-            "time not known".to_owned()
+        match self.estimate.known() {
+            Some(overheads) => {
+                let left_s = overheads.left_s(run, &self.resolved, 0.0);
+                format!("about {}", duration(left_s))
+            }
+            None => "time not known".to_owned(),
         }
     }
 
     pub(crate) fn block_starts(&mut self, request: &BlockRequest, run: &PlanRun) {
         self.block_started = Instant::now();
-        let block_s = self.overheads.block_s(&request.block, &self.resolved);
-        self.behind_block_s = self.overheads.left_s(run, &self.resolved, block_s);
+        let overheads = self.estimate.overheads();
+        let block_s = overheads.block_s(&request.block, &self.resolved);
+        self.behind_block_s = overheads.left_s(run, &self.resolved, block_s);
         self.block = Some((request.block.number, request.attempt, block_s));
         self.draw("setting up");
     }
@@ -143,8 +122,7 @@ impl Progress {
     }
 
     pub(crate) fn block_ends(&mut self, outcome: &BlockOutcome, run: &PlanRun, loaded: &Loaded) {
-        self.overheads = learnt(self.guess, loaded);
-        self.is_known = true;
+        self.estimate = learnt(self.before, loaded);
         if self.lines {
             output::tell(&format!(
                 "{}, {:.1} s, {} left",
@@ -195,8 +173,8 @@ impl Progress {
             state: RunState::Running,
             block,
             elapsed_s: Some(self.started.elapsed().as_secs_f64()),
-            left_s: (self.is_known)
-                .then_some((block_s - in_block_s).max(0.0) + self.behind_block_s),
+            left_s: (self.estimate.known())
+                .map(|_| (block_s - in_block_s).max(0.0) + self.behind_block_s),
         };
         screen.draw(&view.lines(&moment, &screen.frame(Reader::Run)));
         self.drawn = Some(Instant::now());

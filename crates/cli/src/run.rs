@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use fwdlab_archive::{Choice, Results};
 use fwdlab_lab::{Asks, Lab, LabError, MachineClaim, Message, TesterChoice};
 use fwdlab_model::{InvalidReason, LabKind, Notify, Resolved, Tester};
-use fwdlab_plan::{ATTEMPTS_MAX, PlanRun};
+use fwdlab_plan::{ATTEMPTS_MAX, Estimate, PlanRun};
 use fwdlab_report::format::counted;
 use fwdlab_sys::Interrupts;
 
@@ -16,8 +16,8 @@ use crate::exit::{Code, DONE, GOAL_MISSED, INTERRUPTED, in_words};
 use crate::experiment::{self, placed};
 use crate::gate;
 use crate::output::tell;
-use crate::plan::overheads_here;
-use crate::progress::{Progress, first_guess};
+use crate::plan::estimate_here;
+use crate::progress::Progress;
 use crate::report;
 use crate::restore::tell_put_back;
 use crate::session::{Session, Subject, reason_to_end_early, tell_preparation};
@@ -114,9 +114,9 @@ fn measure(
         lab_path: arguments.files.lab.as_deref(),
         environment: lab.environment(),
     };
-    // A guess is no reason to refuse a run.
-    let guess =
-        overheads_here(&how.results, &resolved).unwrap_or_else(|_| first_guess(resolved.lab.kind));
+    // An estimate is no reason to refuse a run.
+    let estimate =
+        estimate_here(&how.results, &resolved).unwrap_or_else(|_| Estimate::first(&resolved));
     let mut session = Session::begin(&how.results, &choice, subject, &lab, claim)?;
     if !how.quiet {
         tell(&resolved.question);
@@ -128,7 +128,7 @@ fn measure(
 
     let loaded = session.results.loaded();
     let mut plan_run = PlanRun::resume(loaded.plan.clone(), &loaded.records);
-    let mut progress = Progress::new(how.quiet, guess, loaded, &plan_run);
+    let mut progress = Progress::new(how.quiet, estimate, loaded, &plan_run);
     if !how.quiet {
         introduce(&session.results, &plan_run, &progress.left(&plan_run));
     }

@@ -7,10 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::forwarder::Forwarder;
 use crate::knob::Knob;
+use crate::placeholder::{LEVEL, fill, fill_words, of_interfaces};
 use crate::words::Level;
-
-/// What stands for the level in an argument of a command.
-pub(crate) const LEVEL: &str = "{level}";
 
 /// How a factor is set on the DUT.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,14 +121,10 @@ impl Binding {
     /// arguments of programs.
     #[must_use]
     pub fn with_interfaces(&self, interface_in: &str, interface_out: &str) -> Self {
+        let places = of_interfaces(interface_in, interface_out);
         let named = |texts: &BTreeMap<String, String>| {
             let texts = texts.iter();
-            let named = texts.map(|(level, text)| {
-                (
-                    level.clone(),
-                    with_interfaces(text, interface_in, interface_out),
-                )
-            });
+            let named = texts.map(|(level, text)| (level.clone(), fill(text, &places)));
             named.collect()
         };
         match self {
@@ -297,12 +291,8 @@ impl CommandBinding {
     /// The same with the names of the DUT's interfaces in the place of `{dut-in}` and `{dut-out}`.
     #[must_use]
     pub fn with_interfaces(&self, interface_in: &str, interface_out: &str) -> Self {
-        let named = |words: &Vec<String>| -> Vec<String> {
-            let words = words.iter();
-            words
-                .map(|word| with_interfaces(word, interface_in, interface_out))
-                .collect()
-        };
+        let places = of_interfaces(interface_in, interface_out);
+        let named = |words: &Vec<String>| fill_words(words, &places);
         Self {
             apply: match &self.apply {
                 Apply::Template(words) => Apply::Template(named(words)),
@@ -321,17 +311,7 @@ impl CommandBinding {
 
 /// A program's arguments for a level.
 fn of_level(template: &[String], level: &str) -> Vec<String> {
-    let arguments = template.iter();
-    arguments
-        .map(|argument| argument.replace(LEVEL, level))
-        .collect()
-}
-
-/// A text with a DUT's interfaces in their places.
-#[must_use]
-pub fn with_interfaces(text: &str, interface_in: &str, interface_out: &str) -> String {
-    text.replace("{dut-in}", interface_in)
-        .replace("{dut-out}", interface_out)
+    fill_words(template, &[(LEVEL, level)])
 }
 
 /// What a DUT has on its interfaces at the XDP hook.

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use toml::de::DeTable;
 
-use crate::binding::LEVEL;
 use crate::load::Load;
 use crate::mechanism::{Levels, MECHANISMS, described};
+use crate::placeholder::LEVEL;
 use crate::toml_text::quoted;
 use crate::traffic::{FLOWS_MAX, IMIX_WORD, LoadChoice, imix};
 use crate::traffic_text::FrameSizes;

@@ -390,6 +390,19 @@ impl<'t> Table<'t> {
         reading.number(self.value(key)?, &self.what(key), bounds)
     }
 
+    /// One of several words, or the default where the key is not there; none where that is an error.
+    pub(crate) fn word_or_default<T: Copy + Default>(
+        &self,
+        reading: &mut Reading<'_>,
+        key: &str,
+        words: &[(&str, T)],
+    ) -> Option<T> {
+        match self.value(key) {
+            None => Some(T::default()),
+            Some(value) => reading.word(value, &self.what(key), words),
+        }
+    }
+
     /// `true` or `false`.
     pub(crate) fn boolean(&self, reading: &mut Reading<'_>, key: &str) -> Option<bool> {
         reading.boolean(self.value(key)?, &self.what(key))
@@ -484,5 +497,37 @@ fn describe(value: &DeValue<'_>, is_quotable: bool) -> String {
         DeValue::Datetime(_) => "a date".into(),
         DeValue::Array(_) => "a list".into(),
         DeValue::Table(_) => "a table".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_optional_word_is_the_default_where_it_is_not_there_and_none_where_it_is_wrong() {
+        for (text, word, errors) in [
+            ("", Some(0), 0),
+            ("word = \"one\"", Some(1), 0),
+            ("word = \"two\"", None, 1),
+            ("word = 1", None, 1),
+        ] {
+            let source = Arc::new(Source {
+                path: "x.toml".into(),
+                text: text.to_owned(),
+                is_quotable: true,
+            });
+            let mut diagnostics = Diagnostics::default();
+            let read = {
+                let mut reading = Reading {
+                    source: &source,
+                    diagnostics: &mut diagnostics,
+                };
+                let entries = reading.parse().unwrap();
+                let table = Table::open(&mut reading, &entries, 0..0, "", &["word"]);
+                table.word_or_default(&mut reading, "word", &[("none", 0), ("one", 1)])
+            };
+            assert_eq!((read, diagnostics.errors()), (word, errors), "{text}");
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::placeholder::fill_words;
+
 /// A forwarder in user space: a program that takes the frames from the DUT's receiving interface and sends them.
 ///
 /// In the words of its programs placeholders stand for the DUT's interfaces, their peers' MAC addresses and the CPUs.
@@ -52,16 +54,7 @@ impl Forwarder {
     /// The same with what is to stand in the place of each placeholder.
     #[must_use]
     pub fn with(&self, places: &[(&str, String)]) -> Self {
-        let filled = |words: &Vec<String>| -> Vec<String> {
-            let fill = |word: &String| {
-                let mut word = word.clone();
-                for (placeholder, text) in places {
-                    word = word.replace(placeholder, text);
-                }
-                word
-            };
-            words.iter().map(fill).collect()
-        };
+        let filled = |words: &Vec<String>| fill_words(words, places);
         Self {
             start: filled(&self.start),
             ready: match &self.ready {

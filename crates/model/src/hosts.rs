@@ -260,7 +260,8 @@ pub(crate) fn hosts(
         Some(beside(&reading.source.path, named.get_ref()))
     };
     let ssh_config = ssh.and_then(|ssh| path(reading, &ssh, "config"));
-    let dut_span = dut.as_ref().map(|table| table.span.clone());
+    let span = |table: &Option<Table<'_>>| table.as_ref().map(|table| table.span.clone());
+    let (dut_span, tester_span, receiver_span) = (span(&dut), span(&tester), span(&receiver));
     let dut = dut.and_then(|table| {
         let host = host(reading, &table);
         let [interface_in, interface_out] = ports(reading, &table, kind);
@@ -351,43 +352,71 @@ pub(crate) fn hosts(
         let uses = tester.as_ref().map(|tester| tester.uses);
         let cpus = cpus(reading, table, uses.unwrap_or_default());
         let program = path(reading, table, "program");
-        Some(GeneratorHost {
+        let generator = GeneratorHost {
             host: host?,
             interface_out: interface_out?,
             cpus,
             program,
-        })
+        };
+        Some((table.span.clone(), generator))
     });
-    let generators = generators.collect();
+    let (generator_spans, generators): (Vec<Span>, Vec<GeneratorHost>) = generators.unzip();
     let hosts = Hosts {
         ssh_config,
         dut: dut?,
         tester: tester?,
         generators,
     };
-    refuse_shared_ports(reading, &hosts, &dut_span?);
+    let tester_span = tester_span?;
+    let spans = PortSpans {
+        dut: dut_span?,
+        sink: receiver_span.unwrap_or_else(|| tester_span.clone()),
+        tester: tester_span,
+        generators: generator_spans,
+    };
+    refuse_shared_ports(reading, &hosts, &spans);
     Some(hosts)
 }
 
-/// Refuses a port of the DUT that sends or counts as well.
-fn refuse_shared_ports(reading: &mut Reading<'_>, hosts: &Hosts, dut_span: &Span) {
+/// Where the tables stand that name ports.
+struct PortSpans {
+    dut: Span,
+    tester: Span,
+    sink: Span,
+    generators: Vec<Span>,
+}
+
+/// Refuses a port that two tables name: a port of the DUT neither sends nor counts, and one that sends does so once.
+fn refuse_shared_ports(reading: &mut Reading<'_>, hosts: &Hosts, spans: &PortSpans) {
+    const TESTER: &str = "[tester]";
     let (dut, tester) = (&hosts.dut, &hosts.tester);
     let sink = match &tester.receiver {
         Some(receiver) => ("[receiver]", &receiver.host),
-        None => ("[tester]", &tester.host),
+        None => (TESTER, &tester.host),
     };
     let mut others = vec![
-        ("[tester]", &tester.host, &tester.interface_out),
-        (sink.0, sink.1, &tester.interface_in),
+        (TESTER, &tester.host, &tester.interface_out, &spans.tester),
+        (sink.0, sink.1, &tester.interface_in, &spans.sink),
     ];
-    let generators = hosts.generators.iter();
-    others.extend(generators.map(|of| ("[[generator]]", &of.host, &of.interface_out)));
-    for (table, host, port) in others {
-        if *host == dut.host && [&dut.interface_in, &dut.interface_out].contains(&port) {
+    let generators = hosts.generators.iter().zip(&spans.generators);
+    others
+        .extend(generators.map(|(of, span)| ("[[generator]]", &of.host, &of.interface_out, span)));
+    for (index, (table, host, port, span)) in others.iter().enumerate() {
+        if **host == dut.host && [&dut.interface_in, &dut.interface_out].contains(port) {
             let message = format!("{port} of {host} is a port of [dut] and of {table}");
-            reading.error(dut_span.clone(), message).with_help(
+            reading.error(spans.dut.clone(), message).with_help(
                 "frames go over a cable from a port that sends to one of the DUT's, and back to a port that counts; name other \
                  ports, or another host",
+            );
+        }
+        let mut before = others[..index].iter();
+        let earlier = before.find(|of| (of.1, of.2) == (*host, *port));
+        // That both ports of [tester] are one is an error of that table.
+        let earlier = earlier.map(|of| of.0);
+        if let Some(earlier) = earlier.filter(|earlier| [*earlier, *table] != [TESTER; 2]) {
+            let message = format!("{port} of {host} is a port of {earlier} and of {table}");
+            reading.error((*span).clone(), message).with_help(
+                "name another port in one of them; where one port is to send more, give it several `cpus`",
             );
         }
     }

@@ -32,6 +32,7 @@ pub mod resolve;
 pub mod resolved;
 pub mod schema;
 mod schema_parts;
+mod session;
 pub mod stratum;
 mod tester_reading;
 mod toml_text;
@@ -64,21 +65,24 @@ pub use kind::{LabKind, System};
 pub use knob::{Knob, KnobLevels};
 pub use load::Load;
 pub use mechanism::devices;
+pub use placeholder::with_interfaces;
 pub use plan::{NextSlice, Plan, PlannedBlock, PlannedSlice, SliceSource, StratumOrder};
 pub use profile::{
     CpuSamples, ProfileEvery, ProfileFault, ProfileRecord, ProfileStacks, Profiling,
 };
 pub use record::{
-    AccountSource, BlockRecord, Competitor, Conservation, Contention, CpuSpeed, Environment,
-    InvalidReason, LabNoise, LoadRecord, Placement, QueuePlacement, RateBasis, Record,
-    SCHEMA_VERSION, SessionRecord, SliceLoad, SliceRecord, StratumLoad, Tester, TrialRecord,
-    Verification,
+    AccountSource, BlockRecord, Competitor, Conservation, Contention, CpuSpeed, InvalidReason,
+    RateBasis, Record, SCHEMA_VERSION, SliceLoad, SliceRecord, TrialRecord, Verification,
 };
 pub use resolve::{Loaded, load, load_lab, ruleset_source};
 pub use resolved::{
     CPU_THRESHOLD_PERCENT, Comparison, Design, Direction, Factor, FirstAddresses, FrameSize, Lab,
     Notify, Order, PortRange, Reference, ReferenceData, Resolved, RouterLab, RouterTester, Traffic,
     Variant,
+};
+pub use session::{
+    Environment, LabNoise, LoadRecord, Placement, QueuePlacement, SessionRecord, StratumLoad,
+    Tester,
 };
 pub use stratum::{Stratum, TrafficName};
 pub use tester_reading::TesterReading;

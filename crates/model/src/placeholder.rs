@@ -1,11 +1,12 @@
-//! Placeholders: words in braces in a ruleset or a command, which stand for what the lab or the level gives.
+//! Placeholders: words in braces in a ruleset or a command, which stand for what the lab or the level gives; filled here.
 
 use std::iter::repeat_n;
 use std::ops::Range;
 
-use crate::binding::LEVEL;
 use crate::diagnostic::{Diagnostic, nearest, suggest};
 
+/// It stands for the level in an argument of a command.
+pub(crate) const LEVEL: &str = "{level}";
 /// They stand for the DUT's interfaces.
 pub(crate) const OF_INTERFACES: &[&str] = &["{dut-in}", "{dut-out}"];
 /// Those in a command.
@@ -37,6 +38,37 @@ const MEANINGS: [(&[&str], &str); 3] = [
         "{dut-in} and {dut-out} stand for the DUT's interfaces",
     ),
 ];
+
+/// What the placeholders of the DUT's interfaces stand for.
+pub(crate) const fn of_interfaces<'i>(
+    interface_in: &'i str,
+    interface_out: &'i str,
+) -> [(&'static str, &'i str); 2] {
+    [
+        (OF_INTERFACES[0], interface_in),
+        (OF_INTERFACES[1], interface_out),
+    ]
+}
+
+/// A text with each placeholder replaced by what it stands for, in this order.
+pub(crate) fn fill(text: &str, places: &[(&str, impl AsRef<str>)]) -> String {
+    let mut filled = text.to_owned();
+    for (placeholder, meaning) in places {
+        filled = filled.replace(placeholder, meaning.as_ref());
+    }
+    filled
+}
+
+/// The words of a program, each with its placeholders replaced.
+pub(crate) fn fill_words(words: &[String], places: &[(&str, impl AsRef<str>)]) -> Vec<String> {
+    words.iter().map(|word| fill(word, places)).collect()
+}
+
+/// A text with the names of the DUT's interfaces in the place of `{dut-in}` and `{dut-out}`.
+#[must_use]
+pub fn with_interfaces(text: &str, interface_in: &str, interface_out: &str) -> String {
+    fill(text, &of_interfaces(interface_in, interface_out))
+}
 
 /// Placeholders that do not exist, by their places in a text: what stands in braces without a blank, and either begins
 /// with `dut-` or is a slip away from one of `known`. Everything else in braces is the text's own, like a set of nft.
@@ -126,6 +158,30 @@ mod tests {
             found("{print $1} {level} {levl} {dut-in}", OF_COMMANDS),
             ["{levl}"]
         );
+    }
+
+    #[test]
+    fn each_placeholder_becomes_what_it_stands_for_and_other_braces_stay() {
+        for (text, filled) in [
+            (
+                "iif {dut-in} oif {dut-out} # {dut-in}",
+                "iif a0 oif b1 # a0",
+            ),
+            (
+                "{ dut-in } {dut-in-peer} {level}",
+                "{ dut-in } {dut-in-peer} {level}",
+            ),
+            ("", ""),
+        ] {
+            assert_eq!(with_interfaces(text, "a0", "b1"), filled);
+        }
+        let words = ["set".to_owned(), "x={level},{dut-in}".to_owned()];
+        // What a level says is its own text: its braces are not filled after it.
+        let places = [
+            ("{dut-in}", "a0".to_owned()),
+            (LEVEL, "{dut-in}".to_owned()),
+        ];
+        assert_eq!(fill_words(&words, &places), ["set", "x={dut-in},a0"]);
     }
 
     #[test]

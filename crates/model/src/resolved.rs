@@ -94,6 +94,12 @@ impl Resolved {
         self.traffics.iter().flat_map(Traffic::strata)
     }
 
+    /// Whether there are several of these, so that texts have to say which one they are about.
+    #[must_use]
+    pub fn has_several_strata(&self) -> bool {
+        self.strata().nth(1).is_some()
+    }
+
     /// The address families that any traffic has, each once.
     #[must_use]
     pub fn families(&self) -> Vec<AddressFamily> {

@@ -34,6 +34,7 @@ pub fn experiment() -> Value {
             "profile": profile(),
             "reference": tables("Earlier data, shown beside the results.", 0, reference()),
         },
+        "$defs": { "traffic": traffic_table() },
     }))
 }
 
@@ -135,15 +136,16 @@ fn comparison() -> Value {
 
 /// By its shape, so that an editor names what is wrong in the form that is there.
 fn traffics() -> Value {
+    let traffic = json!({ "$ref": "#/$defs/traffic" });
     json!({
         "description": "What the tester sends: [traffic], or several [[traffic]] with names.",
         "if": { "type": "array" },
         "then": {
-            "items": traffic_table(),
+            "items": traffic,
             "minItems": 1,
             "maxItems": traffic::TRAFFICS_MAX,
         },
-        "else": traffic_table(),
+        "else": traffic,
     })
 }
 
@@ -534,42 +536,22 @@ mod tests {
             experiment::COMPARISON_KEYS,
             "/experiment/properties/comparison/items",
         ),
-        (traffic::TRAFFIC_KEYS, "/experiment/properties/traffic/else"),
+        (traffic::TRAFFIC_KEYS, "/experiment/$defs/traffic"),
         (
             traffic::RANGE_KEYS,
-            "/experiment/properties/traffic/else/properties/inet",
+            "/experiment/$defs/traffic/properties/inet",
         ),
         (
             traffic::RANGE_KEYS,
-            "/experiment/properties/traffic/else/properties/inet6",
+            "/experiment/$defs/traffic/properties/inet6",
         ),
         (
             traffic::FRAME_SIZE_KEYS,
-            "/experiment/properties/traffic/else/properties/frame_size/anyOf/2/items",
+            "/experiment/$defs/traffic/properties/frame_size/anyOf/2/items",
         ),
         (
             traffic::LOAD_KEYS,
-            "/experiment/properties/traffic/else/properties/load/anyOf/1",
-        ),
-        (
-            traffic::TRAFFIC_KEYS,
-            "/experiment/properties/traffic/then/items",
-        ),
-        (
-            traffic::RANGE_KEYS,
-            "/experiment/properties/traffic/then/items/properties/inet",
-        ),
-        (
-            traffic::RANGE_KEYS,
-            "/experiment/properties/traffic/then/items/properties/inet6",
-        ),
-        (
-            traffic::FRAME_SIZE_KEYS,
-            "/experiment/properties/traffic/then/items/properties/frame_size/anyOf/2/items",
-        ),
-        (
-            traffic::LOAD_KEYS,
-            "/experiment/properties/traffic/then/items/properties/load/anyOf/1",
+            "/experiment/$defs/traffic/properties/load/anyOf/1",
         ),
         (experiment::DESIGN_KEYS, "/experiment/properties/design"),
         (profile::PROFILE_KEYS, "/experiment/properties/profile"),

@@ -699,6 +699,8 @@ fn each_family_of_each_traffic_is_a_stratum() {
     let resolved = small(SEVERAL).resolved();
     let strata: Vec<String> = resolved.strata().map(|of| of.to_string()).collect();
     assert_eq!(strata, ["inet-few", "inet-imix", "inet6-imix"]);
+    assert!(resolved.has_several_strata());
+    assert!(!small("").resolved().has_several_strata());
     let imix = "inet6-imix".parse().unwrap();
     assert_eq!(resolved.traffic(imix).frame_sizes.len(), 3);
     assert_eq!(resolved.traffics[0].flows(), 1);
@@ -1268,14 +1270,15 @@ fn hosts_that_cannot_be() {
 }
 
 #[test]
-fn a_port_of_the_dut_neither_sends_nor_counts() {
-    let errors = |tester: &str| {
+fn a_port_forwards_or_sends_once_or_counts() {
+    let lab = |tester: &str| {
         let lab = format!(
             "kind = \"linux-ssh\"\n[dut]\nhost = \"router\"\nin = \"eth1\"\nout = \"eth2\"\n{tester}\n\
              [bind.rp_filter]\nsysctl = \"net.ipv4.conf.all.rp_filter\"\n"
         );
-        small("").with("experiments/lab.toml", lab).errors()
+        small("").with("experiments/lab.toml", lab)
     };
+    let errors = |tester: &str| lab(tester).errors();
     let elsewhere = "[tester]\nhost = \"tester\"\nout = \"eth1\"\nin = \"eth2\"\n";
     for (tester, message) in [
         (
@@ -1294,6 +1297,34 @@ fn a_port_of_the_dut_neither_sends_nor_counts() {
         let errors = errors(&tester);
         assert!(errors.contains(message), "{message}: {errors}");
     }
+    let generator = |port: &str| format!("[[generator]]\nhost = \"tester\"\nout = {port:?}\n");
+    for (more, message) in [
+        (
+            generator("eth1"),
+            Some("eth1 of tester is a port of [tester] and of [[generator]]"),
+        ),
+        (
+            generator("eth2"),
+            Some("eth2 of tester is a port of [tester] and of [[generator]]"),
+        ),
+        (
+            [generator("eth3"), generator("eth3")].concat(),
+            Some("eth3 of tester is a port of [[generator]] and of [[generator]]"),
+        ),
+        ([generator("eth3"), generator("eth4")].concat(), None),
+    ] {
+        let files = lab(&format!("{elsewhere}{more}"));
+        match message {
+            Some(message) => {
+                let errors = files.errors();
+                assert!(errors.contains(message), "{message}: {errors}");
+            }
+            None => assert!(files.resolved().lab.hosts.is_some()),
+        }
+    }
+    let shared = "[tester]\nhost = \"tester\"\nout = \"eth1\"\n[receiver]\nhost = \"tester\"\nin = \"eth1\"\n";
+    let message = "eth1 of tester is a port of [tester] and of [receiver]";
+    assert!(errors(shared).contains(message), "{}", errors(shared));
     let lab = "kind = \"linux-ssh\"\n[dut]\nhost = \"router\"\nin = \"eth1\"\nout = \"eth2\"\n\
                [tester]\nhost = \"router\"\nout = \"eth3\"\nin = \"eth4\"\n\
                [bind.rp_filter]\nsysctl = \"net.ipv4.conf.all.rp_filter\"\n";

@@ -106,6 +106,62 @@ impl Overheads {
     }
 }
 
+/// An estimate of what blocks take besides their slices, before a run and while it goes on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    overheads: Overheads,
+    is_known: bool,
+}
+
+impl Estimate {
+    /// The estimate before anything was measured in such a lab: what blocks took on a small virtual machine. How long
+    /// hosts take, over ssh, with or without a boot, only a run can tell.
+    #[must_use]
+    pub fn first(resolved: &Resolved) -> Self {
+        // A program takes far longer to start than a setting to change.
+        const FORWARDER_START_S: f64 = 2.0;
+        let switch_s = match resolved.has_forwarder() {
+            true => FORWARDER_START_S,
+            false => 0.015,
+        };
+        Self {
+            overheads: Overheads {
+                set_up_s: 0.5,
+                switch_s,
+                stratum_s: 0.4,
+            },
+            is_known: !resolved.lab.kind.is_remote(),
+        }
+    }
+
+    /// The same, with what blocks of a run took ([`Overheads::learnt`]).
+    #[must_use]
+    pub fn learnt<'a>(
+        self,
+        resolved: &Resolved,
+        plan: &Plan,
+        blocks: impl IntoIterator<Item = &'a BlockRecord>,
+    ) -> Self {
+        let mut blocks = blocks.into_iter().peekable();
+        Self {
+            is_known: self.is_known || blocks.peek().is_some(),
+            overheads: self.overheads.learnt(resolved, plan, blocks),
+        }
+    }
+
+    /// What blocks take; none where only a run can tell, and none has.
+    #[must_use]
+    pub fn known(self) -> Option<Overheads> {
+        self.is_known.then_some(self.overheads)
+    }
+
+    /// What blocks take, as a mere guess where nothing is known.
+    #[must_use]
+    pub const fn overheads(self) -> Overheads {
+        self.overheads
+    }
+}
+
 /// What was measured, with the less of the guess the more there is of it.
 fn mixed(guess: f64, measured: &[f64]) -> f64 {
     let finite: Vec<f64> = measured.iter().copied().filter(|s| s.is_finite()).collect();
@@ -117,7 +173,9 @@ fn mixed(guess: f64, measured: &[f64]) -> f64 {
 mod tests {
     use std::collections::BTreeMap;
 
-    use fwdlab_model::{Profiling, SCHEMA_VERSION};
+    use fwdlab_model::{
+        Binding, Forwarder, Forwards, LabKind, Profiling, Ready, SCHEMA_VERSION, System,
+    };
     use proptest::prelude::*;
 
     use super::*;
@@ -253,6 +311,34 @@ mod tests {
         assert!((learnt.stratum_s - GUESS.stratum_s).abs() < f64::EPSILON);
         let nothing: [BlockRecord; 0] = [];
         assert_eq!(GUESS.learnt(&resolved, &plan, &nothing), GUESS);
+    }
+
+    #[test]
+    fn a_first_estimate_knows_that_forwarders_start_and_nothing_of_hosts() {
+        let mut resolved = experiment(5, 8, 10);
+        let plan = build(&resolved).unwrap();
+        let of_kernel = Estimate::first(&resolved);
+        assert_eq!(of_kernel.known(), Some(of_kernel.overheads()));
+        let program = Forwarder {
+            start: vec!["forward".into()],
+            ready: Ready::Prints("forwarding".into()),
+            stop: None,
+            forwards: Forwards::default(),
+        };
+        let levels = BTreeMap::from([("own".to_owned(), Some(program))]);
+        let binding = Binding::Forwarder(levels);
+        resolved.lab.bindings.insert("forwarder".into(), binding);
+        let of_programs = Estimate::first(&resolved);
+        let run_s = |of: Estimate| of.overheads().blocks_s(&plan.blocks, &resolved);
+        assert!(run_s(of_programs) > 2.0 * run_s(of_kernel));
+
+        resolved.lab.kind = LabKind::Ssh(System::Linux);
+        let of_hosts = Estimate::first(&resolved);
+        assert_eq!(of_hosts.known(), None);
+        let measured = [record(1, 4.0, 0.5, Some(30.0))];
+        let learnt = of_hosts.learnt(&resolved, &plan, &measured);
+        let expected = of_hosts.overheads().learnt(&resolved, &plan, &measured);
+        assert_eq!(learnt.known(), Some(expected));
     }
 
     #[test]

@@ -7,5 +7,5 @@ pub mod orders;
 mod run;
 
 pub use build::{PlanError, build, minimum_blocks, variants_run};
-pub use duration::Overheads;
+pub use duration::{Estimate, Overheads};
 pub use run::{ATTEMPTS_MAX, BlockRequest, PlanRun, Summary};

@@ -6,7 +6,7 @@ use fwdlab_archive::{ArchiveWarning, Attempt, Loaded};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
     Conservation, DutReading, Forwards, Load, LoadRegime, Order, RateBasis, Record, Resolved,
-    SessionRecord, Stratum, Tester, Traffic, TrialRecord, VariantName,
+    SessionRecord, Stratum, Tester, Traffic, TrialRecord, Variant, VariantName,
 };
 use fwdlab_stats::median;
 use fwdlab_stats::ministat::Dialect;
@@ -80,7 +80,7 @@ impl Report {
         let progress = progress(loaded);
         let mut warnings = run_warnings(loaded, progress);
         let mut comparisons: Vec<ComparisonSection> = Vec::new();
-        let several = resolved.comparisons.len() * resolved.strata().count() > 1;
+        let several = resolved.comparisons.len() > 1 || resolved.has_several_strata();
         for (index, comparison) in resolved.comparisons.iter().enumerate() {
             for stratum in resolved.strata() {
                 let plot = if several {
@@ -348,7 +348,7 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
             let blocks: Vec<String> = blocks.iter().map(ToString::to_string).collect();
             warnings.push(Warning::new(
                 "W211",
-                (loaded.resolved.strata().count() > 1).then(|| stratum.label()),
+                (loaded.resolved.has_several_strata()).then(|| stratum.label()),
                 format!(
                     "the load CPU was disturbed for so long that the rates of some blocks rest on \
                      {on_what}: block {}",
@@ -632,46 +632,41 @@ fn dut_events(loaded: &Loaded) -> Vec<EventsSection> {
     sections
 }
 
-/// W232: variants that do other work than route, beside ones that route.
-fn other_passage(resolved: &Resolved) -> Option<Warning> {
-    let of = |what: Forwards| {
-        let variants = resolved.variants.iter();
-        let variants = variants.filter(|variant| resolved.forwards(variant) == what);
-        let labels: Vec<String> = variants
-            .map(|variant| text::one_line(&variant.label))
-            .collect();
-        labels
+/// W232: in each comparison, the variants that do other work than its baseline.
+fn other_passage(resolved: &Resolved) -> impl Iterator<Item = Warning> {
+    let measured = move |name: &VariantName| {
+        let variant = resolved.variant(name);
+        variant.filter(|variant| variant.unavailable.is_none())
     };
-    let [routed, mac, unchanged] = [Forwards::Routed, Forwards::Mac, Forwards::Unchanged].map(of);
-    if [&routed, &mac, &unchanged]
-        .iter()
-        .filter(|labels| !labels.is_empty())
-        .count()
-        < 2
-    {
-        return None;
-    }
-    let what = [
-        (&mac, "changes nothing but MAC addresses"),
-        (&unchanged, "passes frames on as they are"),
-    ];
-    let what = what.into_iter().filter(|(labels, _)| !labels.is_empty());
-    let what: Vec<String> = what
-        .map(|(labels, does)| format!("{} {does}", labels.join(", ")))
-        .collect();
-    let others = match routed.is_empty() {
-        true => String::new(),
-        false => format!(", and {} routes", routed.join(", ")),
-    };
-    Some(Warning::new(
-        "W232",
-        mac.into_iter().chain(unchanged),
-        format!(
-            "{}{others}: the difference is not that of two programs which do the same",
-            what.join(", ")
-        ),
-        "compare it with a forwarder that does the same work, or say what the difference is of",
-    ))
+    resolved.comparisons.iter().filter_map(move |comparison| {
+        let baseline = measured(&comparison.baseline)?;
+        let compared = comparison.variants.iter().filter_map(measured);
+        let others = compared.filter(|of| resolved.forwards(of) != resolved.forwards(baseline));
+        let others: Vec<&Variant> = others.collect();
+        if others.is_empty() {
+            return None;
+        }
+        let label = |variant: &Variant| text::one_line(&variant.label);
+        let work = |variant: &Variant| {
+            let work = match resolved.forwards(variant) {
+                Forwards::Routed => "routes",
+                Forwards::Mac => "rewrites MAC addresses alone",
+                Forwards::Unchanged => "passes frames on as they are",
+            };
+            format!("{} ({work})", label(variant))
+        };
+        let with: Vec<String> = others.iter().map(|variant| work(variant)).collect();
+        Some(Warning::new(
+            "W232",
+            others.iter().map(|variant| label(variant)),
+            format!(
+                "compared with {}, which does other work: {}",
+                work(baseline),
+                with.join(", ")
+            ),
+            "compare it with a forwarder that does the same work, or say what the difference is of",
+        ))
+    })
 }
 
 /// How busy the DUT's CPUs were, by stratum and variant, where that was watched.

@@ -145,7 +145,7 @@ impl Cause<'_> {
             "W229" => return format!("disturbed blocks have another effect, by {size}"),
             "W230" => "the kernel hides the names of eBPF programs",
             "W231" => "the kernel interprets eBPF programs",
-            "W232" => "variants that do other work than the rest",
+            "W232" => "variants that do other work than their baseline",
             _ => return counted(number, "warning"),
         };
         text.to_owned()

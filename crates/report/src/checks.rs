@@ -347,7 +347,7 @@ impl<'a> Checks<'a> {
     fn subject(&self, name: &VariantName) -> String {
         let resolved = &self.loaded.resolved;
         let label = label_of(resolved, name);
-        if resolved.strata().count() > 1 {
+        if resolved.has_several_strata() {
             format!("{label}, {}", self.stratum.label())
         } else {
             label

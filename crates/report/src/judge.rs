@@ -635,7 +635,7 @@ impl Judge<'_> {
         if let (true, Some(title)) = (resolved.comparisons.len() > 1, &self.comparison.title) {
             subject = format!("{}, {subject}", text::one_line(title));
         }
-        if resolved.strata().count() > 1 {
+        if resolved.has_several_strata() {
             subject = format!("{subject}, {}", self.stratum.label());
         }
         subject

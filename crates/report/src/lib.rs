@@ -34,6 +34,7 @@ mod offered_load;
 mod outcomes;
 mod page;
 mod preview;
+mod preview_text;
 mod profile_sections;
 mod profiles;
 mod rate_panel;

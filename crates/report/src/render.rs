@@ -22,7 +22,7 @@ pub use crate::findings::{
 };
 pub use crate::json::pretty as json;
 pub use crate::netbenches::readme as netbenches_readme;
-pub use crate::preview::text as preview;
+pub use crate::preview_text::text as preview;
 pub use crate::readme::readme;
 pub use crate::terminal::{compared, imported, methods, terminal, warnings};
 pub use crate::trials_plot::trials_svg;

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use fwdlab_archive::{ArchiveWarning, Finished, Loaded, Place, format_observation};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    Binding, Competitor, CpuSpeed, CpuTimes, Factor, LabKind, Level, Load, Order, RateBasis,
-    Record, Reference, ReferenceData, SCHEMA_VERSION, SliceRecord, Stratum, System, Tester,
-    TrialRecord, Upload,
+    Binding, Competitor, CpuSpeed, CpuTimes, Factor, Forwarder, Forwards, LabKind, Level, Load,
+    Order, RateBasis, Ready, Record, Reference, ReferenceData, SCHEMA_VERSION, SliceRecord,
+    Stratum, System, Tester, TrialRecord, Upload, VariantName,
 };
 use fwdlab_report::{Preview, Reckoned, Report, ReportError, Warning, render};
 use fwdlab_stats::ministat;
@@ -1160,6 +1160,67 @@ fn disturbed_time_is_left_out_and_shown_beside() {
         assert!(!text.contains("but for"), "{text}");
         assert!(!text.contains("With nothing left out"), "{text}");
     }
+}
+
+/// What is not compared may do whatever work it does.
+#[test]
+fn variants_that_do_other_work_than_their_baseline_are_warned_of() {
+    let mut loaded = Synthetic {
+        titles: vec![Some("A".to_owned()), Some("B".to_owned())],
+        ..Synthetic::default()
+    }
+    .loaded();
+    let program = |forwards| {
+        Some(Forwarder {
+            start: vec!["forward".to_owned()],
+            ready: Ready::Prints("ready".to_owned()),
+            stop: None,
+            forwards,
+        })
+    };
+    let levels = [
+        ("level-1", program(Forwards::Routed)),
+        ("level-2", program(Forwards::Mac)),
+        ("level-3", program(Forwards::Mac)),
+    ];
+    let levels = levels.map(|(level, program)| (level.to_owned(), program));
+    let binding = Binding::Forwarder(BTreeMap::from(levels));
+    let bindings = &mut loaded.resolved.lab.bindings;
+    bindings.insert("filter".to_owned(), binding);
+    let names = (loaded.resolved.variants.iter()).map(|variant| variant.name.clone());
+    let names: Vec<VariantName> = names.collect();
+    let texts = |loaded: &Loaded| {
+        let report = Report::build(loaded).unwrap();
+        let found = (report.warnings.into_iter()).filter(|warning| warning.code == "W232");
+        found.map(|warning| warning.text).collect::<Vec<_>>()
+    };
+
+    // Routed with routed, and MAC addresses with MAC addresses.
+    let [first, second] = &mut loaded.resolved.comparisons[..] else {
+        panic!("two have titles");
+    };
+    first.variants = vec![names[1].clone()];
+    second.baseline = names[2].clone();
+    second.variants = vec![names[3].clone()];
+    assert_eq!(texts(&loaded), [""; 0]);
+
+    loaded.resolved.comparisons[0].variants = names[1..3].to_vec();
+    let [text] = &texts(&loaded)[..] else {
+        panic!("{:?}", texts(&loaded));
+    };
+    assert_eq!(
+        text,
+        "compared with no filter (routes), which does other work: nftables conntrack (rewrites MAC addresses alone)"
+    );
+
+    loaded.resolved.variants[2].unavailable = Some("not here".to_owned());
+    for attempt in &mut loaded.attempts {
+        attempt.trials.retain(|trial| trial.variant != names[2]);
+        attempt.slices.retain(|slice| slice.variant != names[2]);
+    }
+    loaded.resolved.comparisons[1].baseline = names[0].clone();
+    loaded.resolved.comparisons[1].variants = vec![names[1].clone()];
+    assert_eq!(texts(&loaded), [""; 0]);
 }
 
 #[test]

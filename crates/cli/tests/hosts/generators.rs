@@ -56,6 +56,10 @@ for interface in switch gen1 gen2 to-gen1 to-gen2; do
 done
 "#;
 
+/// The ports of a lab file that sends from there.
+const SWITCHED: &str = "out = \"gen1\"\n\n[receiver]\nhost = \"tester\"\nin = \"eth2\"\n\n\
+                        [[generator]]\nhost = \"tester\"\nout = \"gen2\"\n";
+
 #[test]
 fn a_receiver_and_a_second_generator_have_processes_of_their_own() {
     require_rig!();
@@ -63,8 +67,18 @@ fn a_receiver_and_a_second_generator_have_processes_of_their_own() {
     rig.send_from_two_cpus();
     rig.watch_for_longer();
     let before = rig.dut();
-    // Both on the tester's host: what matters is that each is reached and asked by itself.
-    rig.change("hosts-lab.toml", "out = \"eth1\"\nin = \"eth2\"\n", "out = \"eth1\"\n\n[receiver]\nhost = \"tester\"\nin = \"eth2\"\n\n[[generator]]\nhost = \"tester\"\nout = \"eth1\"\n");
+    rig.lab.inside(Host::Tester, &["sh", "-c", SWITCH]);
+    for port in ["to-gen1", "to-gen2"] {
+        // A veth takes frames of an eBPF program where its peer polls.
+        let words = ["ethtool", "-K", port, "gro", "on"];
+        rig.lab.inside(Host::Tester, &words);
+    }
+    // All on the tester's host: what matters is that each is reached and asked by itself.
+    rig.change(
+        "hosts-lab.toml",
+        "out = \"eth1\"\nin = \"eth2\"\n",
+        SWITCHED,
+    );
     rig.change(
         "hosts.toml",
         "[design]",
@@ -120,7 +134,7 @@ fn two_pkt_gens_and_a_receiver_measure_what_interfaces_count() {
     rig.change(
         "hosts-lab.toml",
         "out = \"eth1\"\nin = \"eth2\"\n",
-        "out = \"gen1\"\n\n[receiver]\nhost = \"tester\"\nin = \"eth2\"\n\n[[generator]]\nhost = \"tester\"\nout = \"gen2\"\n",
+        SWITCHED,
     );
     // What it cannot do is said before anything is done.
     rig.change("hosts.toml", "slice_ms = 3000", "slice_ms = 500");

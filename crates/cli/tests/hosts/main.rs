@@ -7,6 +7,7 @@ mod rig;
 #[path = "../shared/mod.rs"]
 mod shared;
 
+mod boots;
 mod busybox;
 mod cables;
 mod faults;

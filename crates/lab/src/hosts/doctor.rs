@@ -4,8 +4,9 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use fwdlab_model::binding::with_interfaces;
-use fwdlab_model::{Binding, DutHost, HostTesterKind, Hosts, Lab, LabKind, Load, System, devices};
+use fwdlab_model::{
+    Binding, DutHost, HostTesterKind, Hosts, Lab, LabKind, Load, System, devices, with_interfaces,
+};
 
 use super::dut::{Dut, is_refused};
 use super::freebsd::{self, doubtful_tunables, image_writer};

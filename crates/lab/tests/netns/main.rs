@@ -12,6 +12,7 @@ mod forwarders;
 mod liveness;
 mod measure;
 mod mechanisms;
+mod own_tc;
 mod own_xdp;
 mod profiles;
 mod regimes;

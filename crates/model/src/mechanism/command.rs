@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use crate::binding::{Apply, Binding, CommandBinding, LEVEL};
+use crate::binding::{Apply, Binding, CommandBinding};
 use crate::document::{Reading, Value};
 use crate::kind::{LabKind, System};
-use crate::placeholder;
+use crate::placeholder::{self, LEVEL};
 use crate::schema_parts::{self, by_level, table};
 
 use super::{Binder, Description, Given, Levels, Mechanism, levels};

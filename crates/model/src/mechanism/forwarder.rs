@@ -98,10 +98,7 @@ fn level(
         None => Some(None),
         Some(value) => words(reading, value, &table.what("stop")).map(Some),
     };
-    let forwards = match table.value("forwards") {
-        None => Some(Forwards::default()),
-        Some(value) => reading.word(value, &table.what("forwards"), FORWARDS),
-    };
+    let forwards = table.word_or_default(reading, "forwards", FORWARDS);
     Some(Some(Forwarder {
         start: start?,
         ready: ready?,

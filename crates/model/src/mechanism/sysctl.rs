@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::binding::{Binding, with_interfaces};
+use crate::binding::Binding;
 use crate::diagnostic::{Span, nearest, suggest};
 use crate::document::Reading;
 use crate::kind::{LabKind, System};
-use crate::placeholder;
+use crate::placeholder::{self, with_interfaces};
 use crate::schema_parts::line;
 
 use super::name::{devices, in_braces, is_freebsd_name};

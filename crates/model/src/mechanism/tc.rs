@@ -105,14 +105,8 @@ fn level(
     }
     let table = reading.table(value, what, keys)?;
     let program = ebpf::read(reading, &table);
-    let hook = match table.value("hook") {
-        None => Some(TcHook::default()),
-        Some(value) => reading.word(value, &table.what("hook"), HOOKS),
-    };
-    let attach = match table.value("attach") {
-        None => Some(TcAttach::default()),
-        Some(value) => reading.word(value, &table.what("attach"), ATTACHES),
-    };
+    let hook = table.word_or_default(reading, "hook", HOOKS);
+    let attach = table.word_or_default(reading, "attach", ATTACHES);
     Some(Some(Level {
         program: program?,
         hook: hook?,

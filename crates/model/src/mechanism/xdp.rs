@@ -112,10 +112,7 @@ fn level(
     if value.get_ref().is_table() {
         let table = reading.table(value, what, keys)?;
         let program = ebpf::read(reading, &table);
-        let mode = match table.value("mode") {
-            None => Some(XdpMode::default()),
-            Some(value) => reading.word(value, &table.what("mode"), MODES),
-        };
+        let mode = table.word_or_default(reading, "mode", MODES);
         let interfaces = match table.value("interfaces") {
             None => Some(None),
             Some(_) => interfaces::interfaces(reading, &table).map(Some),

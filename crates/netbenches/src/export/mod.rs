@@ -124,7 +124,7 @@ impl Export {
 
         let mut taken = BTreeSet::new();
         let mut datasets = Vec::new();
-        let has_several = resolved.strata().nth(1).is_some();
+        let has_several = resolved.has_several_strata();
         for stratum in resolved.strata() {
             let pktgen = names::pktgen_set(stratum);
             for variant in &resolved.variants {
