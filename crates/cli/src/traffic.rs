@@ -64,7 +64,9 @@ fn options(fault: &TrafficFault) -> &'static str {
 /// Flows and sizes in words.
 pub(crate) fn described(traffic: &Traffic, family: AddressFamily) -> String {
     let heavy = heavy_flows(traffic).map(|shares| format!(" ({shares})"));
-    let tag = traffic.vlan.map(|vlan| format!(" and a tag of VLAN {vlan}"));
+    let tag = traffic
+        .vlan
+        .map(|vlan| format!(" and a tag of VLAN {vlan}"));
     format!(
         "{} {} flows{}, frames of {} bytes{}",
         traffic.flows(),

@@ -87,7 +87,10 @@ pub use session::{
 pub use stratum::{Stratum, TrafficName};
 pub use tester_reading::TesterReading;
 pub use toml_text::quoted;
-pub use traffic::{BURST_FRAMES, FLOWS_MAX, FRAME_SIZE, LoadChoice, PPS_MAX, VLAN, VLAN_TAG_BYTES, WIRE_OVERHEAD_BYTES};
+pub use traffic::{
+    BURST_FRAMES, FLOWS_MAX, FRAME_SIZE, LoadChoice, PPS_MAX, VLAN, VLAN_TAG_BYTES,
+    WIRE_OVERHEAD_BYTES,
+};
 pub use traffic_check::{FlowEnd, TrafficFault};
 pub use traffic_text::{FrameSizes, TrafficTextError, parse_address};
 pub use words::{AddressFamily, Level, LoadRegime, VariantName};

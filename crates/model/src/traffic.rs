@@ -350,7 +350,10 @@ impl TrafficEntry {
         if let Some(span) = vlan
             && lab.lab.kind != LabKind::Netns
         {
-            let message = format!("a lab of kind {} sends no frames with a VLAN tag", lab.lab.kind);
+            let message = format!(
+                "a lab of kind {} sends no frames with a VLAN tag",
+                lab.lab.kind
+            );
             reading
                 .error(span, message)
                 .with_help("leave `vlan` out, or measure in a lab of kind \"netns\"");

@@ -32,6 +32,7 @@ fn conditions() -> Conditions {
         frame_sizes: "64".parse().unwrap(),
         flows: vec![(20, 100)],
         zipf: None,
+        vlan: None,
         load: LoadChoice::Lab,
         blocks: 8,
         rounds: 10,
@@ -222,6 +223,7 @@ fn conditions_are_written_as_they_were_asked() {
         frame_sizes: "imix".parse().unwrap(),
         flows: vec![change::flows(65_000).unwrap()],
         zipf: Some("1.1".parse().unwrap()),
+        vlan: Some(100),
         load: "500000".parse().unwrap(),
         blocks: 9,
         rounds: 3,
@@ -232,7 +234,7 @@ fn conditions_are_written_as_they_were_asked() {
     assert_eq!(traffic.families, asked.families);
     assert_eq!(FrameSizes(traffic.frame_sizes.clone()), asked.frame_sizes);
     assert_eq!(traffic.sources * traffic.destinations, 65_000);
-    assert_eq!(traffic.zipf, asked.zipf);
+    assert_eq!((traffic.zipf, traffic.vlan), (asked.zipf, asked.vlan));
     assert_eq!(traffic.load.intended_pps(), Some(500_000));
     assert_eq!((resolved.design.blocks, resolved.design.rounds), (9, 3));
 

@@ -501,7 +501,7 @@ fn factor_section(factor: &fwdlab_model::Factor) -> FactorSection {
     }
 }
 
-fn variant_section(variant: &fwdlab_model::Variant) -> VariantSection {
+fn variant_section(variant: &Variant) -> VariantSection {
     VariantSection {
         name: variant.name.clone(),
         label: text::one_line(&variant.label),

@@ -251,13 +251,13 @@ impl Preview {
         self.variants.iter().find(|variant| &variant.name == name)
     }
 
-    fn label(&self, name: &VariantName) -> String {
+    pub(crate) fn label(&self, name: &VariantName) -> String {
         self.variant(name)
             .map_or_else(|| name.to_string(), |variant| one_line(&variant.label))
     }
 
     /// The variant's levels, in the order of the factors.
-    fn levels(&self, variant: &Variant) -> String {
+    pub(crate) fn levels(&self, variant: &Variant) -> String {
         let levels = self.factors.iter().filter_map(|factor| {
             let level = variant.levels.get(&factor.name)?;
             // What has one level is said once, for all variants.
@@ -269,12 +269,12 @@ impl Preview {
         levels.collect::<Vec<_>>().join(", ")
     }
 
-    fn has_varied_factors(&self) -> bool {
+    pub(crate) fn has_varied_factors(&self) -> bool {
         self.factors.iter().any(Factor::is_varied)
     }
 
     /// The variant's number in the text, from 1.
-    fn number(&self, name: &VariantName) -> usize {
+    pub(crate) fn number(&self, name: &VariantName) -> usize {
         let position = self
             .variants
             .iter()

@@ -528,7 +528,14 @@ mod tests {
         for family in FAMILIES {
             let plain = frames(family, &sizes).unwrap();
             let vlan = Some(100);
-            let tagged = frames(family, &Traffic { vlan, ..sizes.clone() }).unwrap();
+            let tagged = frames(
+                family,
+                &Traffic {
+                    vlan,
+                    ..sizes.clone()
+                },
+            )
+            .unwrap();
             assert_eq!(tagged.are_smallest(), plain.are_smallest());
             let longer = plain.lengths().into_iter().map(|length| length + 4);
             assert!(tagged.lengths().into_iter().eq(longer));
@@ -548,8 +555,13 @@ mod tests {
             assert_eq!(passed.expected(7), tagged.sent(7));
         }
         for vlan in [0, 4095, u16::MAX] {
-            let traffic = Traffic { vlan: Some(vlan), ..Traffic::default() };
-            let error = frames(AddressFamily::Inet, &traffic).unwrap_err().to_string();
+            let traffic = Traffic {
+                vlan: Some(vlan),
+                ..Traffic::default()
+            };
+            let error = frames(AddressFamily::Inet, &traffic)
+                .unwrap_err()
+                .to_string();
             let refused = format!("traffic: no VLAN has the number {vlan}; give 1 to 4094");
             assert_eq!(error, refused);
         }

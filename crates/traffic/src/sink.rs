@@ -335,7 +335,10 @@ mod tests {
     #[test]
     fn every_frame_of_every_size_is_right() {
         testkit::require_root!();
-        for (family, vlan) in FAMILIES.into_iter().flat_map(|family| VLANS.map(|vlan| (family, vlan))) {
+        for (family, vlan) in FAMILIES
+            .into_iter()
+            .flat_map(|family| VLANS.map(|vlan| (family, vlan)))
+        {
             let frames = frames_of(family, &[64, 66, 69, 70, 127, 594, 1517, 1518], vlan);
             let mut sink = Sink::load(&frames).unwrap();
             sink.reset_to_check_all().unwrap();
@@ -355,7 +358,10 @@ mod tests {
     #[test]
     fn every_flipped_bit_of_every_byte_is_found() {
         testkit::require_root!();
-        for (family, vlan) in FAMILIES.into_iter().flat_map(|family| VLANS.map(|vlan| (family, vlan))) {
+        for (family, vlan) in FAMILIES
+            .into_iter()
+            .flat_map(|family| VLANS.map(|vlan| (family, vlan)))
+        {
             for size in [64, 70, 127, 1518] {
                 let frames = frames_of(family, &[size], vlan);
                 let mut sink = Sink::load(&frames).unwrap();

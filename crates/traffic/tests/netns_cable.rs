@@ -463,10 +463,7 @@ fn named_interfaces_send_and_count_every_frame_from_one_cpu_or_two() {
     let senders = [None].into_iter().chain(Tester::SOCKETS.map(Some));
     for (sender, family) in senders.flat_map(|sender| FAMILIES.map(|family| (sender, family))) {
         // Tagged ones are 4 bytes longer than any other.
-        for (cpus, vlan) in [
-            (&CPUS[..1], None),
-            (&CPUS[..CPUS.len().min(2)], Some(100)),
-        ] {
+        for (cpus, vlan) in [(&CPUS[..1], None), (&CPUS[..CPUS.len().min(2)], Some(100))] {
             let traffic = Traffic {
                 vlan,
                 frame_sizes: vec![size(64), size(1518)],
