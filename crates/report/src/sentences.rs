@@ -331,9 +331,11 @@ fn flows(traffic: &Traffic) -> String {
         Direction::Forward => "",
         Direction::Both => ", in both directions",
     };
+    let tag = traffic.vlan.map(|vlan| format!(", tagged with VLAN {vlan}"));
     format!(
-        "{} of {size} ({}), {}{both}{}",
+        "{} of {size}{} ({}), {}{both}{}",
         plural(traffic.flows(), "flow"),
+        tag.unwrap_or_default(),
         parts.join(" x "),
         families.join(" and "),
         heavy_flows(traffic).map_or_else(String::new, |shares| format!("; {shares}"))
@@ -715,6 +717,14 @@ mod tests {
         assert_eq!(
             sent(traffic(100, None)),
             "2000 flows of smallest UDP packets (20 sources x 100 destinations), IPv4"
+        );
+        let tagged = Traffic {
+            vlan: Some(100),
+            ..traffic(100, None)
+        };
+        assert_eq!(
+            sent(tagged),
+            "2000 flows of smallest UDP packets, tagged with VLAN 100 (20 sources x 100 destinations), IPv4"
         );
         assert_eq!(
             sent(traffic(100, Some("1.1"))),

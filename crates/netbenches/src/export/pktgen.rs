@@ -27,6 +27,12 @@ pub(super) fn config(traffic: &Traffic, family: AddressFamily) -> Result<Vec<u8>
             "# Zipf-distributed with exponent {zipf}: some flows are heavy"
         );
     }
+    if let Some(vlan) = traffic.vlan {
+        let _ = writeln!(
+            text,
+            "# every frame has a tag besides, which these scripts have no option for: `vlan_id {vlan}` of pktgen"
+        );
+    }
     let bytes = |frame: u16| {
         let whole = frame.max(family.smallest_frame_bytes());
         whole.saturating_sub(FCS_BYTES)
