@@ -15,8 +15,8 @@ use crate::watch::watch;
 /// Writes into a block's slices what was left undisturbed of them, and in what the load had its CPUs to itself; tells the
 /// calibration loop's undisturbed time.
 ///
-/// A load with a pace makes up for what others delay, so that leaving out their time would leave out time without frames:
-/// there nothing is left out for others' sake.
+/// A load with a pace makes up for what is delayed, so that leaving out that time would leave out time without frames, and
+/// the frames of it would make the rest look faster than the pace: there nothing is left out.
 ///
 /// Shape: the samples of each slice, in the slices' order.
 pub(crate) fn tell_undisturbed(
@@ -35,7 +35,7 @@ pub(crate) fn tell_undisturbed(
         let mut samples = with_what_was_taken(samples, usual);
         if regime == LoadRegime::Paced {
             for sample in &mut samples {
-                sample.competing_s = 0.0;
+                (sample.competing_s, sample.loop_ns) = (0.0, 0);
             }
         }
         let part = fwdlab_stats::undisturbed(&samples, undisturbed_loop_ns);
@@ -208,6 +208,13 @@ mod tests {
         assert_eq!(slices[0].undisturbed_frames, 7);
         assert!((slices[0].undisturbed_s - 0.05).abs() < 1e-9);
         assert_eq!(slices[1].undisturbed_frames, 0);
+
+        // Under a pace, what was delayed in disturbed time was sent in the rest.
+        tell_undisturbed(&mut slices, &samples, LoadRegime::Paced);
+        for slice in slices {
+            assert_eq!(slice.undisturbed_frames, 21);
+            assert!((slice.undisturbed_s - 0.15).abs() < 1e-9);
+        }
     }
 
     #[test]
