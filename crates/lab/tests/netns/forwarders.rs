@@ -13,7 +13,9 @@ use fwdlab_model::{
     InvalidReason, Level, Load, Ready, Resolved, Stratum, TrialRecord, Values,
 };
 
-use crate::rig::{self, FAMILIES, dut_namespace, experiment, measure, own_the_machine, run};
+use crate::rig::{
+    FAMILIES, dut_namespace, evidence_against, experiment, measure, own_the_machine, run,
+};
 
 const LOST: &str = "lost in the forwarder";
 const REFUSED: &str = "between tester-out and dut-in";
@@ -99,14 +101,6 @@ pub(crate) fn forwarders<const N: usize>(
     resolved.traffics[0].load = Load::Paced { pps: 20_000 };
     resolved.design.rounds = 1;
     resolved
-}
-
-/// What speaks against a trial, without the programs that had a part of the CPUs: a forwarder that polls leaves them no
-/// idle time on the DUT's, so that a busy machine's others always compete with it.
-fn evidence_against(trial: &TrialRecord) -> Vec<&InvalidReason> {
-    let mut against = rig::evidence_against(trial);
-    against.retain(|reason| !matches!(reason, InvalidReason::Competition { .. }));
-    against
 }
 
 fn trial<'o>(outcome: &'o BlockOutcome, variant: &str) -> &'o TrialRecord {
