@@ -398,6 +398,8 @@ fn the_load_is_the_labs_unless_the_experiment_says() {
             "frame_size = 1518\nload = { line_rate_percent = 100 }",
             812_744,
         ),
+        // A tag of 4 bytes.
+        ("vlan = 100\nload = { line_rate_percent = 100 }", 14_204_545),
         // (7 x 84 + 4 x 614 + 1538) / 12 bytes are 381.833 on the wire.
         (
             "frame_size = \"imix\"\nload = { line_rate_percent = 100 }",
@@ -485,6 +487,21 @@ fn flows_are_sent_in_turn_unless_the_traffic_says_how_heavy_they_are() {
 }
 
 #[test]
+fn tags_are_sent_in_the_lab_whose_ports_pass_them() {
+    let tagged = |kind: &str| {
+        let lab = format!("kind = {kind:?}\n[bind.rp_filter]\nsysctl = \"net.x\"\n");
+        small("[traffic]\nvlan = 100\n").with("experiments/lab.toml", &lab)
+    };
+    assert_eq!(tagged("netns").resolved().traffics[0].vlan, Some(100));
+    let untagged = serde_json::to_string(&small("").resolved().traffics[0]).unwrap();
+    assert!(!untagged.contains("vlan"), "{untagged}");
+    let errors = tagged("router").errors();
+    let refused = "a lab of kind router sends no frames with a VLAN tag";
+    assert!(errors.contains(refused), "{errors}");
+    assert!(errors.contains("vlan = 100"), "{errors}");
+}
+
+#[test]
 fn traffic_that_cannot_be() {
     assert_snapshot!(
         small(
@@ -564,6 +581,12 @@ fn traffic_that_cannot_be() {
         ("zipf = nan", "from 0.01 to 10"),
         ("zipf = inf", "from 0.01 to 10"),
         ("zipf = \"1.1\"", "from 0.01 to 10"),
+        (
+            "vlan = 0",
+            "`vlan` in [traffic] must be a whole number from 1 to 4094",
+        ),
+        ("vlan = 4095", "from 1 to 4094"),
+        ("vlan = \"100\"", "from 1 to 4094"),
     ] {
         let errors = errors(traffic);
         assert!(errors.contains(error), "{traffic}\n{errors}");

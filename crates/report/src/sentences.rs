@@ -331,7 +331,9 @@ fn flows(traffic: &Traffic) -> String {
         Direction::Forward => "",
         Direction::Both => ", in both directions",
     };
-    let tag = traffic.vlan.map(|vlan| format!(", tagged with VLAN {vlan}"));
+    let tag = traffic
+        .vlan
+        .map(|vlan| format!(", tagged with VLAN {vlan}"));
     format!(
         "{} of {size}{} ({}), {}{both}{}",
         plural(traffic.flows(), "flow"),
