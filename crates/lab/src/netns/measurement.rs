@@ -296,7 +296,8 @@ impl<'a> Measurement<'a> {
         self.dut.set_family(stratum.family);
         // Where it is set once, it is so for its own measurement.
         let sets_once = self.resolved.takes_whole_measurements();
-        for name in order.variants().take(usize::from(!sets_once)) {
+        let first = order.variants().next().filter(|_| !sets_once);
+        if let Some(name) = first {
             self.switch(self.variant(name))?;
         }
         let drops_before = self.drops(stratum)?;
@@ -309,7 +310,11 @@ impl<'a> Measurement<'a> {
         let warm_up = Duration::from_millis(design.warm_up_ms.into());
         // What starts for each measurement is cold each time.
         let settle = if sets_once { settle + warm_up } else { settle };
-        if !sets_once {
+        if let Some(name) = first {
+            // The control has taken its programs off. Frames that only a program forwards, as those with a tag, would be
+            // dropped by the kernel without one.
+            self.switch(self.variant(name))?;
+            load.sender.release();
             sleep(warm_up);
         }
 
@@ -373,7 +378,8 @@ impl<'a> Measurement<'a> {
 
     /// What a frame costs when the DUT drops it as it comes in; none where others left too little time to tell.
     ///
-    /// Shape: the load has just been started, held, so that none of its frames go to a variant that was only probed.
+    /// Shape: the load has just been started, held, so that none of its frames go to a variant that was only probed; it is held
+    /// afterwards, so that none go to a DUT without a variant.
     fn generator_cost_ns(
         &mut self,
         load: &RunningLoad,
@@ -395,10 +401,6 @@ impl<'a> Measurement<'a> {
         )?;
         load.hold(&mut self.topology, sink)?;
         self.control.end(&load.sender)?;
-        // Before a variant is set, nothing may forward: the first switch goes on from here.
-        if !self.resolved.takes_whole_measurements() {
-            load.sender.release();
-        }
         Ok(cost_ns)
     }
 

@@ -16,6 +16,8 @@ use crate::rig::{
 
 /// Tagged frames of each family, and of mixed sizes: the largest are 1522 bytes.
 fn tagged(resolved: &mut Resolved) {
+    // Without a program, what warms up would be dropped.
+    resolved.design.warm_up_ms = 50;
     let traffic = &mut resolved.traffics[0];
     *traffic = Traffic {
         vlan: Some(100),
