@@ -13,7 +13,7 @@ use crate::mechanisms::{FAMILY, assert_sound};
 use crate::rig::{FAMILIES, dut_namespace, ebpf_program, experiment, measure, run, test_object};
 
 /// A test program for tc, attached as a level without a table has it.
-fn tc_program(object: &str, program: Option<&str>) -> OwnTcProgram {
+pub(crate) fn tc_program(object: &str, program: Option<&str>) -> OwnTcProgram {
     OwnTcProgram {
         program: ebpf_program(test_object(object), program),
         hook: TcHook::default(),
@@ -21,7 +21,7 @@ fn tc_program(object: &str, program: Option<&str>) -> OwnTcProgram {
     }
 }
 
-fn tc<const N: usize>(levels: [(&str, Option<OwnTcProgram>); N]) -> Binding {
+pub(crate) fn tc<const N: usize>(levels: [(&str, Option<OwnTcProgram>); N]) -> Binding {
     let levels = levels.map(|(level, program)| (level.to_owned(), program));
     Binding::Tc(levels.into())
 }

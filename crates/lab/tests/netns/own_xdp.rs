@@ -21,7 +21,7 @@ use crate::rig::{
 
 const FAMILY: [AddressFamily; 1] = [AddressFamily::Inet];
 
-fn router(program: &str) -> EbpfProgram {
+pub(crate) fn router(program: &str) -> EbpfProgram {
     ebpf_program(test_object("xdp_router.bpf.o"), Some(program))
 }
 
@@ -29,7 +29,7 @@ fn native(program: EbpfProgram) -> XdpProgram {
     own(program, XdpMode::Native)
 }
 
-const fn own(program: EbpfProgram, mode: XdpMode) -> XdpProgram {
+pub(crate) const fn own(program: EbpfProgram, mode: XdpMode) -> XdpProgram {
     XdpProgram::Own(OwnXdpProgram {
         program,
         mode,
@@ -37,7 +37,7 @@ const fn own(program: EbpfProgram, mode: XdpMode) -> XdpProgram {
     })
 }
 
-fn xdp<const N: usize>(levels: [(&str, XdpProgram); N]) -> Binding {
+pub(crate) fn xdp<const N: usize>(levels: [(&str, XdpProgram); N]) -> Binding {
     let levels = levels.map(|(level, program)| (level.to_owned(), program));
     Binding::Xdp(levels.into())
 }

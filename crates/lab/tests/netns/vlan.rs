@@ -1,18 +1,12 @@
 //! Frames with a VLAN tag: through XDP programs, tc programs and forwarders in user space, as the bytes show.
 
-use std::collections::BTreeMap;
-
 use fwdlab_lab::LabError;
-use fwdlab_model::binding::OwnXdpProgram;
-use fwdlab_model::{
-    AddressFamily, Binding, InvalidReason, Load, OwnTcProgram, Resolved, TcAttach, TcHook, Traffic,
-    XdpMode, XdpProgram,
-};
+use fwdlab_model::{AddressFamily, InvalidReason, Load, OwnTcProgram, Resolved, Traffic, XdpMode};
 
 use crate::forwarders::{PacketRouter, forwarders, testpmd};
-use crate::rig::{
-    FAMILIES, ebpf_program, evidence_against, experiment, imix, measure, test_object,
-};
+use crate::own_tc::{tc, tc_program};
+use crate::own_xdp::{own, router, xdp};
+use crate::rig::{FAMILIES, evidence_against, experiment, imix, measure};
 
 /// Tagged frames of each family, and of mixed sizes: the largest are 1522 bytes.
 fn tagged(resolved: &mut Resolved) {
@@ -27,28 +21,9 @@ fn tagged(resolved: &mut Resolved) {
     };
 }
 
-fn xdp<const N: usize>(levels: [(&str, XdpMode); N]) -> Binding {
-    let levels = levels.map(|(level, mode)| {
-        let program = OwnXdpProgram {
-            program: ebpf_program(test_object("xdp_router.bpf.o"), Some("plain")),
-            mode,
-            interfaces: None,
-        };
-        (level.to_owned(), XdpProgram::Own(program))
-    });
-    Binding::Xdp(levels.into())
-}
-
-fn tc<const N: usize>(levels: [(&str, Option<&str>); N]) -> Binding {
-    let levels = levels.map(|(level, program)| {
-        let own = program.map(|program| OwnTcProgram {
-            program: ebpf_program(test_object("tc_router.bpf.o"), Some(program)),
-            hook: TcHook::default(),
-            attach: TcAttach::default(),
-        });
-        (level.to_owned(), own)
-    });
-    Binding::Tc(BTreeMap::from(levels))
+/// A test program for tc that forwards.
+fn forwards(program: &str) -> OwnTcProgram {
+    tc_program("tc_router.bpf.o", Some(program))
 }
 
 fn assert_all_is_right(resolved: &Resolved) {
@@ -71,12 +46,20 @@ fn assert_all_is_right(resolved: &Resolved) {
 fn programs_in_the_kernel_forward_tagged_frames() {
     testkit::require_root!();
     testkit::require_tool!("tc");
-    let levels = [("native", XdpMode::Native), ("generic", XdpMode::Generic)];
+    let plain = |mode| own(router("plain"), mode);
+    let levels = [
+        ("native", plain(XdpMode::Native)),
+        ("generic", plain(XdpMode::Generic)),
+    ];
     let mut of_xdp = experiment(&FAMILIES, xdp(levels), &["native", "generic"]);
     tagged(&mut of_xdp);
     assert_all_is_right(&of_xdp);
 
-    let mut of_tc = experiment(&FAMILIES, tc([("routes", Some("routes"))]), &["routes"]);
+    let mut of_tc = experiment(
+        &FAMILIES,
+        tc([("routes", Some(forwards("routes")))]),
+        &["routes"],
+    );
     tagged(&mut of_tc);
     assert_all_is_right(&of_tc);
 }
@@ -85,13 +68,13 @@ fn programs_in_the_kernel_forward_tagged_frames() {
 fn forwarders_in_user_space_forward_tagged_frames() {
     testkit::require_root!();
     testkit::require_tool!("cc", "dpdk-testpmd", "stdbuf", "ip");
-    let router = PacketRouter::build();
+    let packet_router = PacketRouter::build();
     let devices = [
         "--vdev=net_af_packet0,iface={dut-in}",
         "--vdev=net_af_packet1,iface={dut-out},qdisc_bypass=1",
     ];
     let levels = [
-        ("packet router", Some(router.forwarder(&["spin"]))),
+        ("packet router", Some(packet_router.forwarder(&["spin"]))),
         ("testpmd", Some(testpmd(devices))),
     ];
     let mut resolved = forwarders(&FAMILIES, levels);
@@ -111,9 +94,10 @@ fn forwarders_in_user_space_forward_tagged_frames() {
 fn a_lost_tag_is_seen_and_a_kernel_without_vlan_interfaces_is_named() {
     testkit::require_root!();
     testkit::require_tool!("tc");
-    let message = |program| {
+    let message = |program: Option<&str>| {
         let inet = [AddressFamily::Inet];
-        let mut resolved = experiment(&inet, tc([("level", program)]), &["level"]);
+        let levels = [("level", program.map(forwards))];
+        let mut resolved = experiment(&inet, tc(levels), &["level"]);
         tagged(&mut resolved);
         match measure(&resolved, &mut |_| ()) {
             Err(error @ LabError::Probe { .. }) => error.to_string(),
