@@ -15,8 +15,7 @@
 #define INET_HEAD_LENGTH 60
 #define INET6_HEAD_LENGTH 62
 #define HEAD_SIZE 64
-/* Bytes of the MAC addresses, behind which a tag is. */
-#define MACS_LENGTH 12
+/* Bytes of a tag. */
 #define TAG_LENGTH 4
 /* Without FCS: 1500 bytes of IP, a tag and the Ethernet header. */
 #define LENGTH_MAX 1518

@@ -205,10 +205,9 @@ int fwdlab_count(struct xdp_md *ctx)
 
 	if (!s || !p)
 		return XDP_ABORTED;
-	if (frame + sizeof(struct ethhdr) > end)
-		goto foreign;
 	/* A frame that has lost its tag is the tester's all the same, and wrong. */
-	if (tag && ((struct ethhdr *)frame)->h_proto == bpf_htons(ETH_P_8021Q))
+	if (tag && frame + sizeof(struct ethhdr) <= end &&
+	    ((struct ethhdr *)frame)->h_proto == bpf_htons(ETH_P_8021Q))
 		frame += TAG_LENGTH;
 
 	/* Where there is a tag, not the MAC addresses. */
