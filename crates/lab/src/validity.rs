@@ -25,6 +25,9 @@ pub const LOAD_RATIO_MIN: f64 = 0.99;
 /// quarter more than that.
 const OVERLOAD_RATIO_MIN: f64 = 0.9;
 
+/// Frames that come out in other time than they were offered in, as a part of those offered, that a trial may have.
+const DELAYED_RATIO_MAX: f64 = 0.01;
+
 /// Checked frames, as a multiple of the flows, from which a flow that was not among them counts as
 /// missing.
 ///
@@ -39,6 +42,8 @@ pub(crate) struct AskedLoad {
     pub(crate) regime: LoadRegime,
     /// Frames that nobody can account for, as a part of those offered, that a block may have.
     pub(crate) unaccounted_ratio_max: f64,
+    /// Whether frames are counted where they are sent and where they come out at the same moments.
+    pub(crate) counts_at_once: bool,
 }
 
 impl AskedLoad {
@@ -47,6 +52,7 @@ impl AskedLoad {
         Self {
             regime: resolved.regime(),
             unaccounted_ratio_max: 0.0,
+            counts_at_once: true,
         }
     }
 }
@@ -68,6 +74,10 @@ pub(crate) struct TrialEvidence {
     pub(crate) forwarder_ended: Option<String>,
     /// The DUT's ports whose link was lost under its load.
     pub(crate) links_lost: BTreeSet<String>,
+    /// Frames offered in its slices that were missing when they had ended and came out later.
+    pub(crate) late_frames: u64,
+    /// So many frames may be under way at the edges of its slices.
+    pub(crate) under_way_frames: u64,
     /// Who took time of the load's CPUs.
     pub(crate) takers: Taken,
     /// The longest time beyond the usual in which nothing was read inside a slice, in seconds.
@@ -178,7 +188,39 @@ pub(crate) fn of_trial(
             reasons.push(InvalidReason::LoadShort { ratio, bound });
         }
     }
+    reasons.extend(delayed(trial, evidence, asked));
     reasons
+}
+
+/// Frames that came out in other time than they were offered in, and so make rates and losses of something else.
+///
+/// What is dropped is counted over a longer time than a slice, and takes no part in it. Without a pace, what has waited
+/// comes out no faster than the DUT forwards.
+fn delayed(
+    trial: &TrialRecord,
+    evidence: &TrialEvidence,
+    asked: &AskedLoad,
+) -> impl Iterator<Item = InvalidReason> {
+    let TesterReading {
+        offered_frames,
+        forwarded_frames,
+        ..
+    } = trial.tester;
+    let under_way = as_f64(evidence.under_way_frames);
+    let frames_max = as_f64(offered_frames) * DELAYED_RATIO_MAX + under_way;
+    let is_too_many = |frames| as_f64(frames) > frames_max;
+    let has_pace = asked.regime == LoadRegime::Paced && asked.counts_at_once;
+    let earlier = has_pace && is_too_many(forwarded_frames.saturating_sub(offered_frames));
+    let earlier = earlier.then_some(InvalidReason::EarlierFrames {
+        offered_frames,
+        forwarded_frames,
+    });
+    let frames = evidence.late_frames;
+    let late = is_too_many(frames).then_some(InvalidReason::LateFrames {
+        offered_frames,
+        frames,
+    });
+    earlier.into_iter().chain(late)
 }
 
 /// The names of the greatest competitors.
@@ -236,6 +278,7 @@ mod tests {
         AskedLoad {
             regime,
             unaccounted_ratio_max: 0.0,
+            counts_at_once: true,
         }
     }
 
@@ -319,6 +362,39 @@ mod tests {
             judge_part(0.89)[..],
             [InvalidReason::LoadShort { .. }]
         ));
+    }
+
+    #[test]
+    fn frames_of_other_times_speak_against_a_trial() {
+        let judge = |forwarded_frames, late_frames, asked: &AskedLoad| {
+            let mut trial = trial();
+            trial.tester.forwarded_frames = forwarded_frames;
+            trial.dut.drops.insert("a full ring".into(), 1);
+            let evidence = TrialEvidence {
+                late_frames,
+                under_way_frames: 64,
+                ..TrialEvidence::default()
+            };
+            of_trial(&trial, &evidence, 100.0, 1.0, None, None, asked)
+        };
+        let earlier = InvalidReason::EarlierFrames {
+            offered_frames: 100_000,
+            forwarded_frames: 101_065,
+        };
+        assert_eq!(judge(101_064, 1064, &paced()), []);
+        assert_eq!(judge(101_065, 0, &paced()), [earlier]);
+        let late = InvalidReason::LateFrames {
+            offered_frames: 100_000,
+            frames: 1065,
+        };
+        assert_eq!(judge(98_000, 1065, &paced()), [late]);
+        // What waited in front of a DUT that is never idle comes out at its own rate.
+        assert_eq!(judge(101_065, 0, &asked(LoadRegime::Overload)), []);
+        let of_hosts = AskedLoad {
+            counts_at_once: false,
+            ..paced()
+        };
+        assert_eq!(judge(101_065, 0, &of_hosts), []);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use fwdlab_traffic::{
 
 use super::dut::Dut;
 use super::forwarder::RunningForwarder;
-use super::losses::{LOST_IN_FORWARDER, Look, Losses, share_losses};
+use super::losses::{LOST_IN_FORWARDER, Look, Losses, PartOfLoad};
 use super::probe::{send_probe, show_probe, tagged_frames_advice};
 use super::quiet::RunningLoad;
 use super::undo::WithDut;
@@ -478,7 +478,10 @@ impl<'a> Measurement<'a> {
         if self.losses.are_looked_for() {
             load.hold(&mut self.topology, sink)?;
             self.look_for_losses(sink)?;
-            self.losses.end();
+            if let Some(late) = self.losses.end() {
+                let evidence = self.log.evidence_of(late.stratum, &late.variant);
+                evidence.late_frames += late.frames;
+            }
         }
         Ok(())
     }
@@ -629,8 +632,12 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
             block.look_for_losses(sink)?;
         }
         let mut drops = difference(&drops_before, &block.drops(stratum)?);
-        let window_frames = load.sender.offered_frames()? - *offered_before;
-        share_losses(&mut drops, offered_frames, window_frames);
+        let part = PartOfLoad {
+            offered_frames,
+            window_frames: load.sender.offered_frames()? - *offered_before,
+        };
+        part.share_losses(&mut drops);
+        block.losses.end_slice(stratum, &variant.name, part);
         let dut = DutReading {
             drops,
             ..DutReading::default()

@@ -277,6 +277,27 @@ fn frames_that_come_out_late_or_at_a_forwarders_end_are_not_lost() {
 }
 
 #[test]
+fn a_trial_whose_frames_come_out_after_its_slice_is_invalid() {
+    testkit::require_root!();
+    testkit::require_tool!("cc");
+    let router = PacketRouter::build();
+    // Keeps as many frames as are sent until the slice has ended.
+    let keeps = router.forwarder(&["keep=1", "late"]);
+    let mut resolved = forwarders(&INET, [("keeps", Some(keeps))]);
+    resolved.traffics[0].load = Load::Paced { pps: 1000 };
+    let design = &mut resolved.design;
+    (design.settle_ms, design.warm_up_ms, design.slice_ms) = (10, 10, 150);
+    let outcome = measure(&resolved, &mut |_| ()).unwrap();
+    let account = conservation(&outcome);
+    assert_eq!(account.drops.get(LOST), None, "{account:?}");
+    let evidence = evidence_against(&outcome.trials[0]);
+    assert!(
+        matches!(evidence[..], [InvalidReason::LateFrames { .. }]),
+        "{evidence:?}"
+    );
+}
+
+#[test]
 fn frames_that_a_forwarder_damages_are_not_lost_in_it() {
     testkit::require_root!();
     testkit::require_tool!("cc");
