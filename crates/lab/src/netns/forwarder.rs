@@ -32,6 +32,9 @@ const FORWARDING_RATIO_MIN: f64 = 0.9;
 /// Where all ran for less, none can be said to be the one that forwards.
 const TELLING_TIME_MIN: Duration = Duration::from_millis(1);
 
+/// How long a thread has run, by process and thread.
+pub(super) type Ran = ((u32, u32), Duration);
+
 /// One that runs, or has ended.
 pub(super) struct RunningForwarder {
     process: Child,
@@ -43,7 +46,7 @@ pub(super) struct RunningForwarder {
     level: String,
     forwarder: Forwarder,
     /// How long each of its threads had run when it was ready, by process and thread.
-    ran_before: Vec<((u32, u32), Duration)>,
+    ran_before: Vec<Ran>,
     /// Whether it has ended by itself.
     has_crashed: bool,
 }
@@ -276,8 +279,15 @@ impl RunningForwarder {
         Ok(())
     }
 
+    /// How long those of its threads have run that run now or wait for their CPU.
+    pub(super) fn runnable(&self) -> Vec<Ran> {
+        let mut times = self.run_times();
+        times.retain(|&((process, thread), _)| fwdlab_sys::is_runnable(process, thread));
+        times
+    }
+
     /// How long each of its threads has run, by process and thread.
-    fn run_times(&self) -> Vec<((u32, u32), Duration)> {
+    fn run_times(&self) -> Vec<Ran> {
         let mut times = Vec::new();
         for process in self.started.processes() {
             for thread in fwdlab_sys::threads_of(process) {
@@ -343,6 +353,11 @@ impl Drop for RunningForwarder {
         self.printed.await_end();
         kept_log::keep(&self.log_name(), &self.printed.text());
     }
+}
+
+/// Whether a thread that waits for its CPU now has not run since it was waited for before.
+pub(super) fn is_starved(before: &[Ran], now: &[Ran]) -> bool {
+    now.iter().any(|ran| before.contains(ran))
 }
 
 fn failed(level: &str, what: String) -> LabError {
@@ -454,6 +469,16 @@ mod tests {
     use super::*;
     use crate::journal::state_directory;
     use crate::netns::ThisMachine;
+
+    #[test]
+    fn a_thread_that_could_run_and_did_not_is_starved() {
+        let ran = |thread, ms| ((1, thread), Duration::from_millis(ms));
+        let before = [ran(1, 5), ran(2, 7)];
+        assert!(is_starved(&before, &[ran(1, 5)]));
+        assert!(!is_starved(&before, &[ran(1, 6), ran(3, 7)]));
+        assert!(!is_starved(&before, &[]));
+        assert!(!is_starved(&[], &before));
+    }
 
     /// A script of the shell that is started as a forwarder.
     fn script(start: &str, ready: Ready, stop: Option<&[&str]>) -> Forwarder {

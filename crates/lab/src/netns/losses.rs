@@ -87,6 +87,11 @@ impl Losses {
         self.began.is_some()
     }
 
+    /// How many the one that runs had lost by the last look.
+    pub(super) fn of_running(&self) -> u64 {
+        self.of_running
+    }
+
     /// How many were lost so far.
     pub(super) fn frames(&self) -> u64 {
         self.of_ended + self.of_running

@@ -1,5 +1,7 @@
 //! One block in the `netns` lab, from its set-up to its last slice.
 
+mod forwarders;
+
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::thread::sleep;
@@ -17,7 +19,7 @@ use fwdlab_traffic::{
 
 use super::dut::Dut;
 use super::forwarder::RunningForwarder;
-use super::losses::{LOST_IN_FORWARDER, Look, Losses, PartOfLoad};
+use super::losses::{LOST_IN_FORWARDER, Losses, PartOfLoad};
 use super::probe::{send_probe, show_probe, tagged_frames_advice};
 use super::quiet::RunningLoad;
 use super::undo::WithDut;
@@ -455,56 +457,6 @@ impl<'a> Measurement<'a> {
         Ok(paced?)
     }
 
-    /// From now on, what goes in and does not come out is lost in the forwarder, where one has started.
-    fn begin_losses(&mut self, sink: &Receivers) -> Result<(), LabError> {
-        if self.dut.forwarder().is_some() {
-            let look = self.look(sink)?;
-            self.losses.begin(look);
-        }
-        Ok(())
-    }
-
-    /// Looks how many frames were lost in the forwarder, when none is under way.
-    fn look_for_losses(&mut self, sink: &Receivers) -> Result<(), LabError> {
-        let look = self.look(sink)?;
-        self.losses.look(look);
-        Ok(())
-    }
-
-    /// Ends the forwarder of a load, where one runs, and looks for the last time how many frames it lost: it may have sent
-    /// some since the last look, or send at its end what it still has.
-    fn end_forwarder(&mut self, load: &RunningLoad, sink: &Receivers) -> Result<(), LabError> {
-        (self.dut).end_forwarder(&mut self.topology, self.changes.0)?;
-        if self.losses.are_looked_for() {
-            load.hold(&mut self.topology, sink)?;
-            self.look_for_losses(sink)?;
-            if let Some(late) = self.losses.end() {
-                let evidence = self.log.evidence_of(late.stratum, &late.variant);
-                evidence.late_frames += late.frames;
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads what a look needs, again where the DUT's kernel sent a frame meanwhile.
-    fn look(&mut self, sink: &Receivers) -> Result<Look, LabError> {
-        const ATTEMPTS: u32 = 10;
-        let direction = self.resolved.direction();
-        let mut look = Look {
-            inside: 0,
-            foreign_frames: sink.counts()?.foreign_frames,
-        };
-        for _ in 0..ATTEMPTS {
-            look.inside = self.topology.frames_inside(direction)?;
-            let before = look.foreign_frames;
-            look.foreign_frames = sink.counts()?.foreign_frames;
-            if look.foreign_frames == before {
-                break;
-            }
-        }
-        Ok(look)
-    }
-
     fn switch(&mut self, variant: &Variant) -> Result<(), LabError> {
         let actions = self.dut.actions(variant)?;
         self.dut.set(&mut self.topology, self.changes.0, actions)
@@ -630,6 +582,7 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
             // Held until the next one has started.
             load.hold(&mut block.topology, sink)?;
             block.look_for_losses(sink)?;
+            block.await_starved_forwarder(load, sink)?;
         }
         let mut drops = difference(&drops_before, &block.drops(stratum)?);
         let part = PartOfLoad {
