@@ -20,7 +20,7 @@ use fwdlab_traffic::{
 use super::dut::Dut;
 use super::forwarder::RunningForwarder;
 use super::losses::{LOST_IN_FORWARDER, Losses, PartOfLoad};
-use super::probe::{send_probe, show_probe, tagged_frames_advice};
+use super::probe::{LATE_MAX, await_late_frames, send_probe, show_probe, tagged_frames_advice};
 use super::quiet::RunningLoad;
 use super::undo::WithDut;
 use crate::block::{Asked, BlockLog, LabEvent, MeasuredSlice, conservation};
@@ -192,15 +192,16 @@ impl<'a> Measurement<'a> {
     fn probe(&mut self, prepared: &mut Prepared, variant: &Variant) -> Result<(), LabError> {
         let stratum = prepared.stratum;
         let traffic = self.resolved.traffic(stratum);
-        if send_probe(prepared, traffic)?.is_right {
+        if send_probe(prepared, traffic, Duration::ZERO)?.is_right {
             return Ok(());
         }
         if let Some(forwarder) = self.dut.forwarder() {
             forwarder.prove_that_it_runs()?;
         }
-        // Once more, with an ear to the kernel's reasons.
+        // Once more, with an ear to the kernel's reasons, and without what comes late of the first.
+        await_late_frames(prepared, LATE_MAX)?;
         let reasons = DropReasons::listen(self.topology.dut());
-        let outcome = send_probe(prepared, traffic)?;
+        let outcome = send_probe(prepared, traffic, LATE_MAX)?;
         if outcome.is_right {
             return Ok(());
         }
