@@ -418,8 +418,16 @@ fn trials(
             None => Some(traffic.flows_in_all_directions()),
             Some(_) => None,
         };
+        let mut wrong_in_trials: BTreeMap<String, u64> = BTreeMap::new();
+        let of_trials = evidence
+            .iter()
+            .filter(|((stratum, _), _)| *stratum == order.stratum);
+        for (what, frames) in of_trials.flat_map(|(_, evidence)| &evidence.wrong_frames) {
+            *wrong_in_trials.entry(what.clone()).or_default() += frames;
+        }
         let of_stratum = validity::of_stratum(
             &block.conservation[&order.stratum],
+            &wrong_in_trials,
             flows_in_turn,
             generator_stopped.get(&order.stratum),
             asked,

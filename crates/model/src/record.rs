@@ -138,7 +138,7 @@ pub enum InvalidReason {
         frames: i64,
     },
     /// Frames that reached the sink and were not what the DUT should have sent.
-    #[error("{frames} checked frames were wrong ({what})")]
+    #[error("{} wrong ({what})", checked_frames(*frames))]
     Verification {
         /// How many of the checked frames were wrong.
         frames: u64,
@@ -263,6 +263,11 @@ pub enum InvalidReason {
 fn counted(number: u64, noun: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{ending}")
+}
+
+fn checked_frames(number: u64) -> String {
+    let verb = if number == 1 { "was" } else { "were" };
+    format!("{} {verb}", counted(number, "checked frame"))
 }
 
 /// More frames than were offered are not lost.

@@ -146,6 +146,7 @@ impl Cause<'_> {
             "W230" => "the kernel hides the names of eBPF programs",
             "W231" => "the kernel interprets eBPF programs",
             "W232" => "variants that do other work than their baseline",
+            "W233" => "checked frames were wrong in attempts that do not count",
             _ => return counted(number, "warning"),
         };
         text.to_owned()
@@ -157,7 +158,7 @@ impl Cause<'_> {
             "W101" | "W102" | "W105" | "W106" | "W206" | "W210" | "W229" => Some("comparison"),
             "W103" | "W104" | "W108" | "W109" | "W201" | "W202" | "W203" | "W207" | "W208"
             | "W209" | "W211" | "W212" | "W213" | "W219" | "W220" | "W224" | "W227" | "W228"
-            | "W230" | "W231" | "W232" => None,
+            | "W230" | "W231" | "W232" | "W233" => None,
             "W225" => Some("program"),
             _ => Some("variant"),
         }

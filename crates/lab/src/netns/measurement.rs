@@ -14,7 +14,7 @@ use fwdlab_model::{
 use fwdlab_stats::as_f64;
 use fwdlab_sys::{Interrupts, NetworkNamespace};
 use fwdlab_traffic::{
-    Frames, Generator, Pace, Receivers, Scrutiny, Sender, SenderPort, TrafficError,
+    Frames, Generator, Pace, Receivers, Scrutiny, Sender, SenderPort, SinkCounts, TrafficError,
 };
 
 use super::dut::Dut;
@@ -327,6 +327,7 @@ impl<'a> Measurement<'a> {
             sink,
             settle,
             offered_before: 0,
+            counts_before: None,
         };
         let lossy = sequence.measure_stratum(&mut under_load, order)?;
         if !sets_once {
@@ -432,21 +433,24 @@ impl<'a> Measurement<'a> {
     }
 
     /// Applies a variant while the load goes on, but for as long as XDP programs change, and then changes the pace: the
-    /// variant before never has the pace of this one.
+    /// variant before never has the pace of this one. Tells what the sink had counted before the variant's first frame,
+    /// where the load was held.
     pub(super) fn switch_under_load(
         &mut self,
         name: &VariantName,
         (stratum, asked): (Stratum, Load),
         load: &mut RunningLoad,
         sink: &mut Receivers,
-    ) -> Result<(), LabError> {
+    ) -> Result<Option<SinkCounts>, LabError> {
         let variant = self.variant(name);
         let actions = self.dut.actions(variant)?;
         let is_held = self.dut.may_change_program(&actions);
+        let mut counts = None;
         if is_held {
             load.hold(&mut self.topology, sink)?;
             self.end_forwarder(load, sink)?;
             self.expect(sink, stratum, variant)?;
+            counts = Some(sink.counts()?);
         }
         let switched = self.dut.set(&mut self.topology, self.changes.0, actions);
         let switched = switched.and_then(|()| self.begin_losses(sink));
@@ -455,7 +459,8 @@ impl<'a> Measurement<'a> {
             load.sender.release();
         }
         switched?;
-        Ok(paced?)
+        paced?;
+        Ok(counts)
     }
 
     fn switch(&mut self, variant: &Variant) -> Result<(), LabError> {
@@ -497,6 +502,8 @@ struct StratumUnderLoad<'m, 'a> {
     settle: Duration,
     /// Frames that were offered before the last switch.
     offered_before: u64,
+    /// What the sink had counted then, where no frame was under way.
+    counts_before: Option<SinkCounts>,
 }
 
 impl StratumUnderLoad<'_, '_> {
@@ -532,7 +539,7 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
         _: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<Instant, LabError> {
         let name = &slice.variant.name;
-        self.measurement.switch_under_load(
+        self.counts_before = self.measurement.switch_under_load(
             name,
             (slice.stratum, slice.load),
             &mut self.load,
@@ -554,6 +561,7 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
             sink,
             settle,
             offered_before,
+            counts_before,
         } = self;
         let moved = block.dut.moved(&mut block.topology, variant)?;
         crate::clock::settle(*switched, *settle);
@@ -561,6 +569,11 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
         if let Some(forwarder) = block.dut.forwarder() {
             forwarder.keep_cpu_to_one_thread(cpu, block.placement.load_cpu)?;
         }
+        // Frames of the variant before have long come out.
+        let counts_before = match counts_before.take() {
+            Some(counts) => counts,
+            None => sink.counts()?,
+        };
         let drops_before = block.drops(stratum)?;
         let steal_before_s = steal_s(cpu);
         block.prepare_account()?;
@@ -576,14 +589,19 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
         let offered_frames = watch.edges[1] - watch.edges[0];
         let steal_s = steal_s(cpu) - steal_before_s;
         block.log.cpu_speeds.iter_mut().for_each(SpeedLog::look);
-        // What waits to be checked has only so much room.
-        sink.counts()?;
+        // Now, too, because what waits to be checked has only so much room.
+        let mut counts = sink.counts()?;
         let forwarder_ended = block.dut.forwarder().and_then(RunningForwarder::crashed);
         if block.losses.are_looked_for() {
             // Held until the next one has started.
             load.hold(&mut block.topology, sink)?;
             block.look_for_losses(sink)?;
             block.await_starved_forwarder(load, sink)?;
+            counts = sink.counts()?;
+        }
+        let evidence = block.log.evidence_of(stratum, &variant.name);
+        for (kind, frames) in counts.wrong_frames_since(&counts_before) {
+            *evidence.wrong_frames.entry(kind).or_default() += frames;
         }
         let mut drops = difference(&drops_before, &block.drops(stratum)?);
         let part = PartOfLoad {

@@ -318,6 +318,29 @@ fn frames_that_a_forwarder_damages_are_not_lost_in_it() {
 }
 
 #[test]
+fn wrong_frames_speak_against_their_forwarder_alone() {
+    testkit::require_root!();
+    testkit::require_tool!("cc");
+    let router = PacketRouter::build();
+    // After the 2000 probe frames.
+    let levels = [
+        ("before", Some(router.forwarder(&[]))),
+        ("wrong", Some(router.forwarder(&["wrong=2500"]))),
+        ("after", None),
+    ];
+    let mut resolved = forwarders(&INET, levels);
+    resolved.design.slice_ms = 200;
+    let outcome = measure(&resolved, &mut |_| ()).unwrap();
+    let wrong = trial(&outcome, "wrong");
+    let is_named = |reason: &&InvalidReason| matches!(reason, InvalidReason::Verification { what, .. } if what == "MAC address");
+    assert!(evidence_against(wrong).iter().any(is_named), "{wrong:?}");
+    for variant in ["before", "after"] {
+        let right = trial(&outcome, variant);
+        assert_eq!(evidence_against(right), Vec::<&InvalidReason>::new());
+    }
+}
+
+#[test]
 fn what_a_forwarder_of_both_directions_loses_is_counted_to_the_frame() {
     testkit::require_root!();
     testkit::require_tool!("cc");
