@@ -27,6 +27,7 @@ use crate::report::{
 use crate::text;
 use crate::totals::{FlowsSection, conservation_totals, load_ratios};
 use crate::traffic_effects;
+use crate::wrong_frames;
 
 /// Under which readers see the frames that the tester's own port did not transmit.
 const NOT_TRANSMITTED: &str = "not transmitted by the tester";
@@ -325,6 +326,7 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
         warnings.push(Warning::new("W213", ["lab".to_owned()], what, what_to_do));
     }
     warnings.extend(other_passage(&loaded.resolved));
+    warnings.extend(wrong_frames::warnings(loaded));
     for variant in &loaded.resolved.variants {
         if let Some(reason) = &variant.unavailable {
             warnings.push(Warning::new(

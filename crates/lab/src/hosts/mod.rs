@@ -484,6 +484,7 @@ impl HostsLab {
         let (log, differing_facts) = measurement.finish()?;
         let mut asked = AskedLoad::of(&self.resolved);
         asked.unaccounted_ratio_max = UNACCOUNTED_RATIO_MAX;
+        asked.counts_at_once = false;
         let mut outcome = sequence.outcome(log, &asked);
         outcome.block.differing_facts = differing_facts;
         outcome.block.tester = Some(self.link.tester.sender());
