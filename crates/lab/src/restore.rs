@@ -417,7 +417,7 @@ fn restore_copy(
 ) -> Result<Vec<Leftover>, LabError> {
     let mut leftovers: Vec<Leftover> = Vec::new();
     let mut marks = marks_of_commands(&copy.open);
-    let mut closed = Vec::new();
+    let mut closed: Vec<ChangeId> = Vec::new();
     for mut change in copy.open.iter().rev().cloned() {
         // It has to outlive what it tells of.
         if change.is_of_copy() && leftovers.iter().any(Leftover::has_failed) {
