@@ -364,7 +364,7 @@ pub(crate) struct MeasurementArguments {
     pub(crate) form: FormArguments,
     #[command(flatten)]
     pub(crate) gates: GateArguments,
-    /// Wait while another fwdlab measures on this machine, instead of ending with an error
+    /// Wait while another fwdlab of this machine measures here or on the same DUT, instead of ending with an error
     #[arg(long)]
     pub(crate) wait: bool,
     /// Print the report and errors only
@@ -630,8 +630,8 @@ pub(crate) struct ReportArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArguments {
-    /// A lab of hosts: also put back what controllers that are gone have left on its DUT, by the copies of their journals
-    /// there. Check first that none of them is at work
+    /// A lab of hosts: put back what runs of this controller have left on its hosts, and on its DUT what controllers that
+    /// are gone have left, by the copies of their journals there. Check first that none of them is at work
     #[arg(value_name = "LAB")]
     pub(crate) lab: Option<PathBuf>,
     /// Only say what is left, and change nothing

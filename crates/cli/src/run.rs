@@ -82,8 +82,7 @@ fn measure(
         LabKind::Netns | LabKind::Router => None,
     };
     let state_directory = fwdlab_lab::state_directory()?;
-    let (mut lab, leftovers) = Lab::open(&resolved, &state_directory, interrupts)?;
-    tell_put_back(&leftovers);
+    let mut lab = Lab::open(&resolved, &state_directory, interrupts, &mut tell_put_back)?;
     let unavailable = lab.unavailable(Asks::Run).map_err(|error| {
         let error = error.into();
         let lab = arguments.files.lab.as_deref();

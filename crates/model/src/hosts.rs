@@ -179,6 +179,21 @@ pub struct TesterHost {
 }
 
 impl Hosts {
+    /// All hosts as ssh knows them, each once: the DUT first.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        let receiver = self.tester.receiver.iter().map(|of| &of.host);
+        let generators = self.generators.iter().map(|of| &of.host);
+        let of_tester = [&self.dut.host, &self.tester.host].into_iter();
+        let mut names: Vec<&str> = Vec::new();
+        for name in of_tester.chain(receiver).chain(generators) {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
     /// The most CPUs that send from one port.
     pub(crate) fn cpus_a_port_max(&self) -> usize {
         let others = self.generators.iter().map(|of| of.cpus.len());

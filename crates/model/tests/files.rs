@@ -1376,6 +1376,7 @@ fn several_cpus_may_send_from_a_port() {
         let hosts = resolved.lab.hosts.unwrap();
         assert_eq!(hosts.tester.cpus, cpus);
         assert_eq!(hosts.generators[0].cpus, cpus);
+        assert_eq!(hosts.names(), ["router", "tester"]);
         let json = serde_json::to_string(&hosts).unwrap();
         assert_eq!(json.matches(recorded).count(), 2, "{json}");
         assert_eq!(

@@ -351,10 +351,8 @@ fn a_killed_search_is_put_back() {
     let restored = rig.fwdlab(&["restore"]).output().unwrap();
     assert_eq!(restored.status.code(), Some(0), "{}", text(&restored));
     for expected in [
-        "eth1, left by ",
-        "it back to up on ",
-        "eth2, left by ",
-        "it back to down on ",
+        "set back to up: eth1, left by ",
+        "set back to down: eth2, left by ",
     ] {
         assert!(text(&restored).contains(expected), "{}", text(&restored));
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use fwdlab_model::{Forwarder, Ready};
 use fwdlab_sys::{Descendants, NetworkNamespace};
 
-use crate::journal::{ChangeId, Journal, Started, Undo};
+use crate::journal::{ChangeId, Journal, NOTHING, Started, Undo};
 use crate::mechanism::step::owned;
 use crate::{LabError, kept_log, program};
 
@@ -67,8 +67,7 @@ impl RunningForwarder {
             format!("forwarder {level:?}"),
             Undo::Run {
                 namespace: dut.name().to_owned(),
-                // All that has to be done is to end what was started.
-                arguments: owned(&["true"]),
+                arguments: owned(&NOTHING),
                 started: Some(Started::of(&started)),
             },
         )?;
