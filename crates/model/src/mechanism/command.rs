@@ -8,7 +8,7 @@ use crate::kind::{LabKind, System};
 use crate::placeholder::{self, LEVEL};
 use crate::schema_parts::{self, by_level, table};
 
-use super::{Binder, Description, Given, Levels, Mechanism, levels};
+use super::{Binder, Description, Given, Levels, Meanings, Mechanism, levels, without_errors};
 
 const KEYS: &[&str] = &["do", "undo", "check"];
 
@@ -48,14 +48,35 @@ fn schema() -> serde_json::Value {
 
 /// The user's own programs.
 #[derive(Debug)]
-struct Command(CommandBinding);
+struct Command {
+    apply: Setting,
+    undo: Vec<String>,
+    check: Option<Vec<String>>,
+}
+
+/// The program that sets a level, as it is read.
+#[derive(Debug)]
+enum Setting {
+    /// The same for all levels but for `{level}`.
+    Template(Vec<String>),
+    /// One for each level.
+    ByLevel(Meanings<Vec<String>>),
+}
 
 impl Mechanism for Command {
     fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
-        if let Apply::ByLevel(programs) = &self.0.apply {
-            binder.levels(programs);
-        }
-        Binding::Command(self.0.clone())
+        let apply = match &self.apply {
+            Setting::Template(words) => Apply::Template(words.clone()),
+            Setting::ByLevel(programs) => {
+                binder.levels(programs);
+                Apply::ByLevel(without_errors(programs.clone()))
+            }
+        };
+        Binding::Command(CommandBinding {
+            apply,
+            undo: self.undo.clone(),
+            check: self.check.clone(),
+        })
     }
 }
 
@@ -70,18 +91,18 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism
     let check = table
         .value("check")
         .and_then(|value| program(reading, value, &table.what("check")));
-    Some(Box::new(Command(CommandBinding {
+    Some(Box::new(Command {
         apply: apply?,
         undo: undo?,
         check,
-    })))
+    }))
 }
 
 /// The program that sets a level: one for all of them, or a table with one for each.
-fn apply(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Apply> {
+fn apply(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Setting> {
     if value.get_ref().is_table() {
         let programs = levels(reading, value, what, program);
-        return Some(Apply::ByLevel(programs));
+        return Some(Setting::ByLevel(programs));
     }
     let words = program(reading, value, what)?;
     if !words.iter().any(|word| word.contains(LEVEL)) {
@@ -93,7 +114,7 @@ fn apply(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<App
             .with_help(format!("`{LEVEL}` in an argument stands for the level"))
             .with_help("or write a table with a list for each level");
     }
-    Some(Apply::Template(words))
+    Some(Setting::Template(words))
 }
 
 /// One of the programs on the DUT, with its arguments.

@@ -1,7 +1,5 @@
 //! Forwarders in user space.
 
-use std::collections::BTreeMap;
-
 use serde_json::json;
 
 use crate::binding::Binding;
@@ -11,7 +9,7 @@ use crate::kind::LabKind;
 use crate::placeholder;
 use crate::schema_parts::{by_level, line, program, table, words};
 
-use super::{ByLevel, Description, Given, Levels, Mechanism, command, levels};
+use super::{ByLevel, Description, Given, Levels, Meanings, Mechanism, command, levels};
 
 const KEYS: &[&str] = &["start", "ready", "stop", "forwards"];
 
@@ -61,7 +59,7 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism
     };
     Some(Box::new(ByLevel {
         meanings: levels(reading, given.value, given.what, level),
-        bind: |binder, levels: &BTreeMap<String, Option<Forwarder>>| {
+        bind: |binder, levels: &Meanings<Option<Forwarder>>| {
             Binding::Forwarder(binder.meanings(levels))
         },
         // Either may have its own where a forwarder has put one.
