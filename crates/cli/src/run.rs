@@ -1,6 +1,7 @@
 //! `fwdlab run`: from the experiment file to the report.
 
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, Results};
@@ -179,7 +180,7 @@ fn measure(
         ));
         return Ok(GOAL_MISSED);
     }
-    match conclude(&plan_run, is_whole) {
+    match conclude(&plan_run, is_whole, &arguments.files.experiment) {
         DONE => Ok(judged),
         missed => Ok(missed),
     }
@@ -338,13 +339,15 @@ fn instead(reason: &InvalidReason, kind: LabKind) -> &'static str {
     }
 }
 
-fn conclude(plan_run: &PlanRun, is_whole: bool) -> Code {
+fn conclude(plan_run: &PlanRun, is_whole: bool, experiment: &Path) -> Code {
     let summary = plan_run.summary();
     if !is_whole {
+        let experiment = experiment.to_string_lossy();
         tell(&format!(
-            "stopped with {} of {} blocks measured; the same `fwdlab run` goes on from there",
+            "stopped with {} of {} blocks measured; `fwdlab run {}` goes on from there, with the same options",
             summary.accepted.len(),
             summary.accepted.len() + summary.open.len() + summary.given_up.len(),
+            shlex::try_quote(&experiment).unwrap_or(Cow::Borrowed(&*experiment)),
         ));
         return INTERRUPTED;
     }
