@@ -114,6 +114,18 @@ fn every_mechanism_of_a_lab_of_this_machine_is_written_and_read() {
     assert_eq!(texts["new/rules.nft"], "# new/rules.nft");
     assert_eq!(texts["none"], "");
 
+    for none in ["none", "off", ""] {
+        let change = of_words("tc", &[none, "v1.o"]).unwrap();
+        let resolved = written(change, NETNS, &conditions(), &["v1.o"]);
+        assert_eq!(labels(&resolved), ["none", "v1.o"], "{none:?}");
+        let Binding::Tc(programs) = &resolved.lab.bindings["tc"] else {
+            panic!("{:?}", resolved.lab.bindings);
+        };
+        assert_eq!(programs["none"], None);
+    }
+    let twice = of_words("tc", &["none", "off"]).unwrap_err();
+    assert!(matches!(twice, ChangeError::Twice { .. }), "{twice}");
+
     let change = of_words("ethtool", &["gro=on", "gro=off"]).unwrap();
     assert_eq!(change.name(), "gro-on-off");
     let resolved = written(change, NETNS, &conditions(), &[]);
