@@ -234,6 +234,11 @@ impl TrafficEntry {
         self.traffic.strata()
     }
 
+    /// Where its frames' VLAN is given.
+    pub(crate) fn vlan_span(&self) -> Option<Span> {
+        self.vlan.clone()
+    }
+
     /// Where its load is given, or else its table.
     fn load_span(&self) -> Span {
         match self.load.span() {

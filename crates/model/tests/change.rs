@@ -240,8 +240,8 @@ fn conditions_are_written_as_they_were_asked() {
         blocks: 9,
         rounds: 3,
     };
-    let change = of_words("xdp", &["off", "fib"]).unwrap();
-    let resolved = written(change, NETNS, &asked, &[]);
+    let change = of_words("xdp", &["v1.o", "v2.o"]).unwrap();
+    let resolved = written(change, NETNS, &asked, &["v1.o", "v2.o"]);
     let traffic = &resolved.traffics[0];
     assert_eq!(traffic.families, asked.families);
     assert_eq!(FrameSizes(traffic.frame_sizes.clone()), asked.frame_sizes);

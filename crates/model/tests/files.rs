@@ -108,6 +108,9 @@ impl Files {
     }
 }
 
+/// A binding of which nobody but its probe frames knows what it does.
+const BY_COMMAND: &str = "command = { do = [\"set\", \"{level}\"], undo = [\"reset\"] }";
+
 /// An experiment of one factor, bound to a sysctl, and what follows it.
 fn small(rest: &str) -> Files {
     let experiment = format!(
@@ -398,8 +401,6 @@ fn the_load_is_the_labs_unless_the_experiment_says() {
             "frame_size = 1518\nload = { line_rate_percent = 100 }",
             812_744,
         ),
-        // A tag of 4 bytes.
-        ("vlan = 100\nload = { line_rate_percent = 100 }", 14_204_545),
         // (7 x 84 + 4 x 614 + 1538) / 12 bytes are 381.833 on the wire.
         (
             "frame_size = \"imix\"\nload = { line_rate_percent = 100 }",
@@ -408,6 +409,11 @@ fn the_load_is_the_labs_unless_the_experiment_says() {
     ] {
         assert_eq!(regime(load), (LoadRegime::Paced, Some(pps)), "{load}");
     }
+    // A tag of 4 bytes; the program may forward frames with one.
+    let lab = lab.replace("sysctl = \"net.x\"", BY_COMMAND);
+    let tagged = "[traffic]\nvlan = 100\nload = { line_rate_percent = 100 }\n";
+    let resolved = small(tagged).with("experiments/lab.toml", lab).resolved();
+    assert_eq!(resolved.traffics[0].load.intended_pps(), Some(14_204_545));
 }
 
 #[test]
@@ -489,7 +495,7 @@ fn flows_are_sent_in_turn_unless_the_traffic_says_how_heavy_they_are() {
 #[test]
 fn tags_are_sent_in_the_lab_whose_ports_pass_them() {
     let tagged = |kind: &str| {
-        let lab = format!("kind = {kind:?}\n[bind.rp_filter]\nsysctl = \"net.x\"\n");
+        let lab = format!("kind = {kind:?}\n[bind.rp_filter]\n{BY_COMMAND}\n");
         small("[traffic]\nvlan = 100\n").with("experiments/lab.toml", &lab)
     };
     assert_eq!(tagged("netns").resolved().traffics[0].vlan, Some(100));
@@ -499,6 +505,61 @@ fn tags_are_sent_in_the_lab_whose_ports_pass_them() {
     let refused = "a lab of kind router sends no frames with a VLAN tag";
     assert!(errors.contains(refused), "{errors}");
     assert!(errors.contains("vlan = 100"), "{errors}");
+}
+
+#[test]
+fn a_variant_in_which_the_kernel_alone_forwards_has_no_frames_with_a_tag() {
+    let forwarder = "forwarder = { kernel = {}, mine = { start = [\"mine\"], ready = \"on\" } }";
+    let traffics = "[[traffic]]\nname = \"plain\"\nload = \"overload\"\n[[traffic]]\nname = \"tagged\"\nvlan = 100\n\
+                    load = \"overload\"\n";
+    let with = |levels: &str, binding: &str| {
+        let traffics = format!("levels = {levels}\n{traffics}");
+        bound(levels, binding)
+            .changed(EXPERIMENT, &format!("levels = {levels}"), &traffics)
+            .with("experiments/v1.o", "")
+            .load_seeded(7)
+    };
+    for (levels, binding, of_kernel) in [
+        (
+            "[\"kernel\", \"mine\"]",
+            forwarder,
+            Some("\"rp_filter=kernel\""),
+        ),
+        (
+            "[\"off\", \"own\"]",
+            "xdp = { off = \"off\", own = \"v1.o\" }",
+            Some("\"rp_filter=off\""),
+        ),
+        (
+            "[\"none\", \"own\"]",
+            "tc = { none = \"\", own = \"v1.o\" }",
+            Some("\"rp_filter=none\""),
+        ),
+        (
+            "[0, 1]",
+            "sysctl = \"net.x\"",
+            Some("\"rp_filter=0\", \"rp_filter=1\""),
+        ),
+        (
+            "[\"a\", \"b\"]",
+            "tc = { a = \"v1.o\", b = { object = \"v1.o\", attach = \"tcx\" } }",
+            None,
+        ),
+        ("[0, 1]", BY_COMMAND, None),
+    ] {
+        let found =
+            with(levels, binding).map_or_else(|errors| errors.render(false), |_| String::new());
+        let Some(of_kernel) = of_kernel else {
+            assert_eq!(found, "", "{binding}");
+            continue;
+        };
+        let expected = format!(
+            "the DUT's kernel drops frames with a VLAN tag, and nothing else forwards them in {of_kernel}"
+        );
+        assert!(found.contains(&expected), "{binding}\n{found}");
+        assert!(found.contains("| vlan = 100"), "{found}");
+        assert!(found.contains("[[exclude]]"), "{found}");
+    }
 }
 
 #[test]
