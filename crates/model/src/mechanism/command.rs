@@ -119,17 +119,18 @@ fn apply(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Set
 
 /// One of the programs on the DUT, with its arguments.
 fn program(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Vec<String>> {
-    program_with(reading, value, what, placeholder::OF_COMMANDS)
+    let arguments = arguments(reading, value, what)?;
+    check_placeholders(reading, value, &arguments, placeholder::OF_COMMANDS);
+    Some(arguments)
 }
 
-/// A program on the DUT and its arguments, in which these placeholders may stand.
-pub(super) fn program_with(
+/// Refuses placeholders in a program's words that are none of those known.
+pub(super) fn check_placeholders(
     reading: &mut Reading<'_>,
     value: &Value<'_>,
-    what: &str,
+    arguments: &[String],
     known: &[&str],
-) -> Option<Vec<String>> {
-    let arguments = arguments(reading, value, what)?;
+) {
     let items = value.get_ref().as_array().into_iter().flatten();
     for (argument, item) in arguments.iter().zip(items) {
         for place in placeholder::unknown(argument, known) {
@@ -138,7 +139,6 @@ pub(super) fn program_with(
             placeholder::explain(diagnostic, written, known);
         }
     }
-    Some(arguments)
 }
 
 /// A program and its arguments; no shell sees them.
@@ -147,10 +147,28 @@ pub(crate) fn arguments(
     value: &Value<'_>,
     what: &str,
 ) -> Option<Vec<String>> {
+    let arguments = words(reading, value, what, r#"["ip", "link", "show"]"#)?;
+    let program = arguments.first().map_or("", String::as_str);
+    if program.is_empty() || program.contains(LEVEL) {
+        reading
+            .error(value.span(), format!("{what} names no program"))
+            .with_help(format!("the program comes first, without {LEVEL} in it"));
+        return None;
+    }
+    Some(arguments)
+}
+
+/// The words of a list, written as in an example.
+pub(super) fn words(
+    reading: &mut Reading<'_>,
+    value: &Value<'_>,
+    what: &str,
+    example: &str,
+) -> Option<Vec<String>> {
     let Some(items) = value.get_ref().as_array() else {
         reading
             .expected(value, what, "a list of a program and its arguments")
-            .with_help("no shell takes it apart: write [\"ip\", \"link\", \"show\"]");
+            .with_help(format!("no shell takes it apart: write {example}"));
         return None;
     };
     let mut arguments = Vec::new();
@@ -161,13 +179,6 @@ pub(crate) fn arguments(
             return None;
         };
         arguments.push(text.to_owned());
-    }
-    let program = arguments.first().map_or("", String::as_str);
-    if program.is_empty() || program.contains(LEVEL) {
-        reading
-            .error(value.span(), format!("{what} names no program"))
-            .with_help(format!("the program comes first, without {LEVEL} in it"));
-        return None;
     }
     Some(arguments)
 }
