@@ -873,6 +873,38 @@ fn a_forwarder_in_user_space_is_measured_whole_and_never_self_clocked() {
     // The kernel alone is no forwarder in user space.
     let kernel = "forwarder = { kernel = {}, mine = {} }";
     assert!(!bound(levels, kernel).resolved().takes_whole_measurements());
+    let warnings = bound(levels, kernel).warnings();
+    assert!(
+        warnings.contains("several levels of \"rp_filter\" are the kernel"),
+        "{warnings}"
+    );
+}
+
+#[test]
+fn a_forwarder_in_user_space_may_have_programs_of_its_own_on_the_ports() {
+    let levels = "levels = [\"kernel\", \"mine\"]";
+    let forwarder = "forwarder = { kernel = {}, mine = { start = [\"mine\"], ready = \"on\" } }";
+    for (other, message) in [
+        (
+            "xdp = { a = \"off\", b = \"fib\" }",
+            "\"rp_filter\" and \"other\" cannot be combined: a forwarder in user space may attach XDP and tc programs",
+        ),
+        (
+            "forwarder = { a = {}, b = { start = [\"b\"], ready = \"on\" } }",
+            "\"rp_filter\" and \"other\" set the same thing",
+        ),
+    ] {
+        let factors = format!("{levels}\n[[factor]]\nname = \"other\"\nlevels = [\"a\", \"b\"]");
+        let errors = bound("[\"kernel\", \"mine\"]", forwarder)
+            .changed(EXPERIMENT, levels, &factors)
+            .changed(
+                "experiments/lab.toml",
+                "kind = \"netns\"\n",
+                &format!("kind = \"netns\"\n[bind.other]\n{other}\n"),
+            )
+            .errors();
+        assert!(errors.contains(message), "{errors}");
+    }
 }
 
 #[test]
