@@ -300,7 +300,7 @@ impl RunningForwarder {
         let deadline = Instant::now() + ENDING_MAX;
         if !self.has_ended() {
             if let Some(words) = &self.forwarder.stop {
-                let stopped = dut.run(|| program::run_for(ENDING_MAX, words, ""))?;
+                let stopped = dut.run(|| program::run_among(&self.started, ENDING_MAX, words))?;
                 if let Err(error) = stopped.and_then(|output| output.succeeded(words)) {
                     self.printed.note(&format!("its `stop` failed: {error}"));
                     fwdlab_sys::terminate_process_group(self.process.id())?;
@@ -449,6 +449,7 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
     use std::rc::Rc;
 
     use super::*;
@@ -500,6 +501,17 @@ mod tests {
             assert!(error.contains(expected), "{error}");
             assert!(!journal.has_open_changes());
         }
+
+        let file = folder.path().join("left-by-stop");
+        let leaves = format!(
+            "sleep 60 >/dev/null 2>&1 & echo $! >{}; exit 1",
+            file.display()
+        );
+        let forwarder = script("echo on; exec sleep 60", on(), Some(&["sh", "-c", &leaves]));
+        let running = RunningForwarder::start(&dut, &mut journal, ("test-leaves", &forwarder), cpu);
+        running.unwrap().end(&dut, &mut journal).unwrap();
+        let left = fs::read_to_string(file).unwrap();
+        assert!(!Path::new("/proc").join(left.trim()).exists(), "{left}");
 
         let asks_for_more: &[&str] = &["sh", "-c", "echo no such socket >&2; exit 1"];
         for (start, stop, expected) in [
