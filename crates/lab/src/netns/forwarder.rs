@@ -507,7 +507,11 @@ mod tests {
             "sleep 60 >/dev/null 2>&1 & echo $! >{}; exit 1",
             file.display()
         );
-        let forwarder = script("echo on; exec sleep 60", on(), Some(&["sh", "-c", &leaves]));
+        let forwarder = script(
+            "echo on; exec sleep 60",
+            on(),
+            Some(&["sh", "-c", leaves.as_str()]),
+        );
         let running = RunningForwarder::start(&dut, &mut journal, ("test-leaves", &forwarder), cpu);
         running.unwrap().end(&dut, &mut journal).unwrap();
         let left = fs::read_to_string(file).unwrap();
