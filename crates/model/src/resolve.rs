@@ -186,9 +186,15 @@ fn resolve(
     let has_forwarder =
         |bindings: &BTreeMap<String, Binding>| bindings.values().any(Binding::has_forwarder);
     let takes_turns = !bindings.as_ref().is_some_and(has_forwarder);
-    let traffics = lab
-        .as_ref()
-        .map(|lab| settle(reading, file.traffics, lab, takes_turns));
+    let traffics = lab.as_ref().map(|lab| {
+        settle(
+            reading,
+            file.traffics,
+            lab,
+            takes_turns,
+            file.design.slice_ms,
+        )
+    });
 
     let mut variants = made?;
     if variants.len() == 1 && !file.control {

@@ -417,6 +417,23 @@ fn the_load_is_the_labs_unless_the_experiment_says() {
 }
 
 #[test]
+fn a_burst_that_is_a_large_part_of_a_slice_is_warned_of() {
+    let warnings = |pps: u32, burst: u32| {
+        let traffic = format!(
+            "[traffic]\nload = {{ pps = {pps} }}\nburst = {burst}\n[design]\nslice_ms = 100\n"
+        );
+        small(&traffic).warnings()
+    };
+    let large = warnings(1000, 32);
+    let expected = "a burst of 32 frames is more than 1 % of the 100 frames of a slice";
+    assert!(large.contains(expected), "{large}");
+    assert!(large.contains("burst = 32"), "{large}");
+    assert_eq!(warnings(1000, 1), "");
+    assert_eq!(warnings(32_000, 32), "");
+    assert!(!warnings(31_999, 32).is_empty());
+}
+
+#[test]
 fn the_smallest_frames_of_a_fast_link_are_a_load() {
     for (link_gbps, pps) in [(100, 148_809_524), (400, 595_238_095)] {
         let lab = format!(
