@@ -249,8 +249,8 @@ impl RunningForwarder {
             return Ok(());
         };
         let advice = format!(
-            "have it run the thread that forwards on CPU {cpu} ({{dut-cpu}} in its words) and the others on CPU {others_cpu} \
-             ({{load-cpu}}); of DPDK: `--lcores={{load-cpu}},{{dut-cpu}} --main-lcore={{load-cpu}}`"
+            "make it run its forwarding thread on CPU {cpu} ({{dut-cpu}} in `start`) and its other threads on CPU {others_cpu} \
+             ({{load-cpu}}); with DPDK: `--lcores={{load-cpu}},{{dut-cpu}} --main-lcore={{load-cpu}}`"
         );
         if !fwdlab_sys::may_run_on(forwarding, cpu) {
             let what = format!(
