@@ -23,7 +23,7 @@ pub(crate) fn check(
             && levels.values().filter(|level| level.is_none()).count() > 1
         {
             let message =
-                format!("several levels of {name:?} are the kernel, which differ in nothing");
+                format!("several levels of {name:?} are the kernel, so that they do not differ");
             reading
                 .warning(factor.name.span(), message)
                 .with_help("an empty table is the kernel; give all levels but one a `start`, or leave them out");
