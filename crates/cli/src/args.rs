@@ -251,7 +251,7 @@ pub(crate) struct AbArguments {
     #[arg(long, value_name = "EXPONENT", allow_negative_numbers = true)]
     pub(crate) zipf: Option<Zipf>,
     /// Tag every frame with this VLAN, 1 to 4094; a tag is 4 bytes more
-    #[arg(long, value_name = "ID", value_parser = vlan())]
+    #[arg(long, value_name = "ID", value_parser = vlan, allow_negative_numbers = true)]
     pub(crate) vlan: Option<u16>,
     /// What is offered: lab (as the lab has it), self-clocked, overload, packets per second, or a
     /// share of the line rate like 50%
@@ -764,7 +764,7 @@ pub(crate) struct TrafficArguments {
     #[arg(long, value_name = "EXPONENT", allow_negative_numbers = true)]
     pub(crate) zipf: Option<Zipf>,
     /// Tag every frame with this VLAN, 1 to 4094; a tag is 4 bytes more
-    #[arg(long, value_name = "ID", value_parser = vlan())]
+    #[arg(long, value_name = "ID", value_parser = vlan, allow_negative_numbers = true)]
     pub(crate) vlan: Option<u16>,
 }
 

@@ -152,7 +152,7 @@ pub(crate) fn lab(command: &LabCommand) -> anyhow::Result<Code> {
 /// Asks at the terminal whether something may be done.
 fn is_agreed(question: &str) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        let text = format!("{question}; there is no terminal to ask at, so agree with --yes");
+        let text = format!("{question}; no terminal to ask at; pass --yes to agree");
         return Err(WrongArguments(text).into());
     }
     write!(io::stderr(), "{question}\ngo on? [y/N] ")?;

@@ -548,7 +548,7 @@ fn host(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<String> {
     let Err(fault) = check_destination(text) else {
         return Some(host.into_inner());
     };
-    let message = format!("{text:?} is no destination for ssh: {fault}");
+    let message = format!("{text:?} is not a valid destination for ssh: {fault}");
     reading
         .error(host.span(), message)
         .with_help("write a host of your ssh configuration, or user@host; options belong there");
@@ -606,7 +606,10 @@ fn is_interface(reading: &mut Reading<'_>, name: &Spanned<String>, kind: LabKind
         "`ip link`"
     };
     reading
-        .error(name.span(), format!("{text:?} is no name of an interface"))
+        .error(
+            name.span(),
+            format!("{text:?} is not a valid name of an interface"),
+        )
         .with_help(format!("{rule}; {list} lists them"));
     false
 }

@@ -283,7 +283,7 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
         let remedy = if source.contains("virtual machine") {
             "measure on bare metal, or rely on the intervals, which include this noise"
         } else if source.contains("load average") {
-            "wait until it has ended and measure again: the intervals hold what of it differs from block to block"
+            "wait until it has ended and measure again: the intervals cover only what varies from block to block"
         } else if source.contains("tunables:") {
             "prove in another way that it does something (a command with a check), or an effect of nothing may be one that was \
              never there"
@@ -666,7 +666,7 @@ fn other_passage(resolved: &Resolved) -> impl Iterator<Item = Warning> {
                 work(baseline),
                 with.join(", ")
             ),
-            "compare it with a forwarder that does the same work, or say what the difference is of",
+            "compare it with a forwarder that does the same work, or publish the effect with the work that each does",
         ))
     })
 }

@@ -380,6 +380,35 @@ fn what_was_lost_is_told_by_variant_and_reason() {
 }
 
 #[test]
+fn a_readme_says_where_the_load_is_generated_and_what_the_result_is_the_cost_of() {
+    let said = |load: Load, dut_cpu: Option<u32>| {
+        let mut loaded = Synthetic::default().loaded();
+        loaded.resolved.traffics[0].load = load;
+        for session in &mut loaded.sessions {
+            session.placement.dut_cpu = dut_cpu;
+        }
+        let report = Report::build(&loaded).expect("made-up records are sound");
+        render::readme(&report, "")
+    };
+    let paced = Load::Paced { pps: 400_000 };
+    let same_core = "with the generator and the sink on the same core";
+    let own = said(paced, Some(2));
+    for part in [
+        "Load: paced at 400 kpps; the generator is on CPU 1; DUT and sink are on CPU 2, the harness on CPU 0",
+        "with the sink on the same CPU and the generator on another",
+    ] {
+        assert!(own.contains(part), "{part}\n{own}");
+    }
+    assert!(!own.contains(same_core), "{own}");
+    let in_turns = said(paced, None);
+    assert!(
+        in_turns.contains("paced at 400 kpps; the generator is on CPU 1\n"),
+        "{in_turns}"
+    );
+    assert!(in_turns.contains(same_core), "{in_turns}");
+}
+
+#[test]
 fn frames_that_the_tester_did_not_transmit_are_shown_among_the_losses() {
     const REASON: &str = "not transmitted by the tester";
     let mut loaded = Synthetic::default().loaded();

@@ -252,8 +252,8 @@ impl RunningForwarder {
             return Ok(());
         };
         let advice = format!(
-            "have it run the thread that forwards on CPU {cpu} ({{dut-cpu}} in its words) and the others on CPU {others_cpu} \
-             ({{load-cpu}}); of DPDK: `--lcores={{load-cpu}},{{dut-cpu}} --main-lcore={{load-cpu}}`"
+            "make it run its forwarding thread on CPU {cpu} ({{dut-cpu}} in `start`) and its other threads on CPU {others_cpu} \
+             ({{load-cpu}}); with DPDK: `--lcores={{load-cpu}},{{dut-cpu}} --main-lcore={{load-cpu}}`"
         );
         if !fwdlab_sys::may_run_on(forwarding, cpu) {
             let what = format!(
@@ -312,7 +312,7 @@ impl RunningForwarder {
         let deadline = Instant::now() + ENDING_MAX;
         if !self.has_ended() {
             if let Some(words) = &self.forwarder.stop {
-                let stopped = dut.run(|| program::run_for(ENDING_MAX, words, ""))?;
+                let stopped = dut.run(|| program::run_among(&self.started, ENDING_MAX, words))?;
                 if let Err(error) = stopped.and_then(|output| output.succeeded(words)) {
                     self.printed.note(&format!("its `stop` failed: {error}"));
                     fwdlab_sys::terminate_process_group(self.process.id())?;
@@ -475,6 +475,7 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
     use std::rc::Rc;
 
     use super::*;
@@ -548,6 +549,21 @@ mod tests {
             assert!(error.contains(expected), "{error}");
             assert!(!journal.has_open_changes());
         }
+
+        let file = folder.path().join("left-by-stop");
+        let leaves = format!(
+            "sleep 60 >/dev/null 2>&1 & echo $! >{}; exit 1",
+            file.display()
+        );
+        let forwarder = script(
+            "echo on; exec sleep 60",
+            on(),
+            Some(&["sh", "-c", leaves.as_str()]),
+        );
+        let running = RunningForwarder::start(&dut, &mut journal, ("test-leaves", &forwarder), cpu);
+        running.unwrap().end(&dut, &mut journal).unwrap();
+        let left = fs::read_to_string(file).unwrap();
+        assert!(!Path::new("/proc").join(left.trim()).exists(), "{left}");
 
         let asks_for_more: &[&str] = &["sh", "-c", "echo no such socket >&2; exit 1"];
         for (start, stop, expected) in [

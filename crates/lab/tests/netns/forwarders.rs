@@ -445,18 +445,30 @@ fn a_forwarder_that_does_not_start_says_why() {
         error.starts_with("forwarder \"ends\": it ended before it was ready: exit status: 3; it printed last: no such device"),
         "{error}"
     );
-    let missing = forwarder(&["no-such-program"], "ready", Forwards::Routed);
-    let resolved = forwarders(&INET, [("missing", Some(missing))]);
     let _machine = own_the_machine();
+    let folder = std::env::current_dir().unwrap();
+    let in_folder = format!(
+        "there is no executable file \"./no-such-router\" in {}",
+        folder.display()
+    );
+    for (program, expected) in [
+        ("no-such-program", "\"no-such-program\" is not installed"),
+        ("./no-such-router", in_folder.as_str()),
+    ] {
+        let reason = unavailable(program);
+        assert!(reason.contains(expected), "{reason}");
+    }
+}
+
+/// Why a variant is unavailable whose forwarder is that program.
+fn unavailable(program: &str) -> String {
+    let missing = forwarder(&[program], "ready", Forwards::Routed);
+    let resolved = forwarders(&INET, [("missing", Some(missing))]);
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
     let state = tempfile::tempdir().unwrap();
     let lab = NetnsLab::open(&resolved, state.path(), interrupts).unwrap();
-    let reasons = lab.unavailable().unwrap();
-    let reason = reasons[0].as_ref().unwrap();
-    assert!(
-        reason.contains("\"no-such-program\" is not installed"),
-        "{reason}"
-    );
+    let mut reasons = lab.unavailable().unwrap();
+    reasons.remove(0).unwrap()
 }
 
 #[test]
