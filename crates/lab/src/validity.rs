@@ -425,8 +425,11 @@ mod tests {
         };
         assert_eq!(of_stratum(&sound, Some(2000), None, &paced()), []);
         let what = "sending: Network is down".to_owned();
-        let stopped = of_stratum(&sound, Some(2000), Some(&what), &paced());
-        assert_eq!(stopped, [InvalidReason::GeneratorStopped { what }]);
+        let stopped = InvalidReason::GeneratorStopped { what: what.clone() };
+        assert_eq!(
+            of_stratum(&sound, Some(2000), Some(&what), &paced()),
+            [stopped]
+        );
         let mut lost = sound.clone();
         lost.unaccounted_frames = -1;
         lost.verification.wrong_frames.insert("TTL".into(), 1);
