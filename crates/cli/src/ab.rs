@@ -86,7 +86,17 @@ pub(crate) fn ab(arguments: AbArguments) -> anyhow::Result<Code> {
     let resolved = load(&experiment, None, &written, 0)
         .inspect_err(|_| tell("no files written, because the experiment would be invalid:"))?
         .resolved;
-    if let Some(minutes) = arguments.minutes {
+    if let Some((minutes, there)) = arguments.minutes.zip(written.same_question()) {
+        // An interrupted run goes on, however long the estimate that rests on its blocks is.
+        if !arguments.measurement.quiet {
+            let path = experiment.display();
+            tell(&format!(
+                "{path} keeps its blocks and rounds, whatever --minutes {minutes} would give; change them there, or give a \
+                 new file another name with --name"
+            ));
+        }
+        written.experiment.1 = there;
+    } else if let Some(minutes) = arguments.minutes {
         let estimate = plan::estimate_here(&arguments.measurement.results, &resolved)?;
         let overheads = estimate.known().ok_or_else(|| {
             WrongArguments(
@@ -350,6 +360,20 @@ impl Files for Written {
 }
 
 impl Written {
+    /// The experiment that is on the disk, where it differs in nothing but blocks and rounds.
+    fn same_question(&self) -> Option<String> {
+        fn without_length(text: &str) -> impl Iterator<Item = &str> {
+            let is_length =
+                |line: &&str| line.starts_with("blocks = ") || line.starts_with("rounds = ");
+            text.lines().filter(move |line| !is_length(line))
+        }
+        let (path, text) = &self.experiment;
+        let there = Disk.text(path).ok()?;
+        without_length(&there)
+            .eq(without_length(text))
+            .then_some(there)
+    }
+
     /// Puts both on the disk, or neither, and names those that were not there. Those that are there already are left
     /// alone.
     fn keep(&self, quiet: bool) -> anyhow::Result<Vec<PathBuf>> {

@@ -251,7 +251,7 @@ pub(crate) struct AbArguments {
     #[arg(long, value_name = "EXPONENT", allow_negative_numbers = true)]
     pub(crate) zipf: Option<Zipf>,
     /// Tag every frame with this VLAN, 1 to 4094; a tag is 4 bytes more
-    #[arg(long, value_name = "ID", value_parser = vlan())]
+    #[arg(long, value_name = "ID", value_parser = vlan, allow_negative_numbers = true)]
     pub(crate) vlan: Option<u16>,
     /// What is offered: lab (as the lab has it), self-clocked, overload, packets per second, or a
     /// share of the line rate like 50%
@@ -364,7 +364,7 @@ pub(crate) struct MeasurementArguments {
     pub(crate) form: FormArguments,
     #[command(flatten)]
     pub(crate) gates: GateArguments,
-    /// Wait while another fwdlab measures on this machine, instead of ending with an error
+    /// Wait while another fwdlab of this machine measures here or on the same DUT, instead of ending with an error
     #[arg(long)]
     pub(crate) wait: bool,
     /// Print the report and errors only
@@ -630,8 +630,8 @@ pub(crate) struct ReportArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArguments {
-    /// A lab of hosts: also put back what controllers that are gone have left on its DUT, by the copies of their journals
-    /// there. Check first that none of them is at work
+    /// A lab of hosts: put back what runs of this controller have left on its hosts, and on its DUT what controllers that
+    /// are gone have left, by the copies of their journals there. Check first that none of them is at work
     #[arg(value_name = "LAB")]
     pub(crate) lab: Option<PathBuf>,
     /// Only say what is left, and change nothing
@@ -764,7 +764,7 @@ pub(crate) struct TrafficArguments {
     #[arg(long, value_name = "EXPONENT", allow_negative_numbers = true)]
     pub(crate) zipf: Option<Zipf>,
     /// Tag every frame with this VLAN, 1 to 4094; a tag is 4 bytes more
-    #[arg(long, value_name = "ID", value_parser = vlan())]
+    #[arg(long, value_name = "ID", value_parser = vlan, allow_negative_numbers = true)]
     pub(crate) vlan: Option<u16>,
 }
 

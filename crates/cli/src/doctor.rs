@@ -73,8 +73,7 @@ fn measure(
     let resolved = control_experiment(lab, load, arguments.blocks, with_ruleset);
     let claim = MachineClaim::acquire(&resolved.lab)?;
     let state_directory = fwdlab_lab::state_directory()?;
-    let (mut open_lab, leftovers) = Lab::open(&resolved, &state_directory, interrupts)?;
-    tell_put_back(&leftovers);
+    let mut open_lab = Lab::open(&resolved, &state_directory, interrupts, &mut tell_put_back)?;
     let plan = fwdlab_plan::build(&resolved)?;
     let choice = Choice {
         label: None,

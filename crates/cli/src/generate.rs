@@ -278,6 +278,7 @@ impl Summary {
             "interface": arguments.interface,
             "family": arguments.end.traffic.family,
             "flows": traffic.flows(),
+            "vlan": traffic.vlan,
             "sender": self.sender,
             "duration_s": self.duration_s(),
             "intended_load_pps": arguments.pps,

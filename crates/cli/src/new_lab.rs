@@ -16,6 +16,7 @@ use serde_json::json;
 use crate::disk::Disk;
 use crate::exit::{Code, DONE, GOAL_MISSED, INTERRUPTED, WrongArguments};
 use crate::output::{self, tell};
+use crate::restore::tell_put_back;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
@@ -81,7 +82,7 @@ pub(crate) fn lab(command: &LabCommand) -> anyhow::Result<Code> {
         hosts,
         ssh_config.clone(),
         &state_directory,
-        &mut |leftover| tell(&leftover.to_string()),
+        &mut tell_put_back,
     )?;
     for (side, facts) in Side::ALL.into_iter().zip(survey.facts()) {
         for port in &facts.ports {
@@ -151,7 +152,7 @@ pub(crate) fn lab(command: &LabCommand) -> anyhow::Result<Code> {
 /// Asks at the terminal whether something may be done.
 fn is_agreed(question: &str) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        let text = format!("{question}; there is no terminal to ask at, so agree with --yes");
+        let text = format!("{question}; no terminal to ask at; pass --yes to agree");
         return Err(WrongArguments(text).into());
     }
     write!(io::stderr(), "{question}\ngo on? [y/N] ")?;

@@ -79,9 +79,8 @@ struct Asked {
 fn ask_lab(resolved: &mut Resolved) -> anyhow::Result<Asked> {
     Lab::prepare_process(&resolved.lab)?;
     let state_directory = fwdlab_lab::state_directory()?;
-    let (mut lab, leftovers) =
-        Lab::open(resolved, &state_directory, fwdlab_sys::watch_interrupts()?)?;
-    tell_put_back(&leftovers);
+    let interrupts = fwdlab_sys::watch_interrupts()?;
+    let mut lab = Lab::open(resolved, &state_directory, interrupts, &mut tell_put_back)?;
     for (variant, reason) in resolved
         .variants
         .iter_mut()

@@ -101,9 +101,7 @@ impl Progress {
 
     pub(crate) fn event(&mut self, event: &LabEvent<'_>) {
         match event {
-            LabEvent::Again { why } => {
-                self.say(&format!("{why}; fwdlab measures this block again"))
-            }
+            LabEvent::Again { why } => self.say(&format!("{why}; repeating this block")),
             LabEvent::NotSentBy { better, why } => self.say(&format!(
                 "the tester does not send by {}: {why}",
                 better.sender()

@@ -1,20 +1,21 @@
 //! `fwdlab restore`: puts back what a run that was killed has left changed.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::path::Path;
 
 use fwdlab_lab::{LeftBy, Leftover, LeftoverState, OnFailure, Whose};
-use fwdlab_model::{Hosts, LabKind, System};
+use fwdlab_model::{Hosts, LabKind};
 
 use crate::args::RestoreArguments;
 use crate::disk::Disk;
-use crate::exit::{Code, LAB_ERROR};
+use crate::exit::{Code, DONE, LAB_ERROR};
 use crate::output;
 
 pub(crate) fn restore(arguments: &RestoreArguments) -> anyhow::Result<Code> {
     let directory = fwdlab_lab::state_directory()?;
-    let dut = match &arguments.lab {
-        Some(path) => Some(lab_of_hosts(path)?),
+    let hosts = match &arguments.lab {
+        Some(path) => Some(hosts_of(path)?),
         None => None,
     };
     let on_failure = if arguments.forget {
@@ -22,57 +23,86 @@ pub(crate) fn restore(arguments: &RestoreArguments) -> anyhow::Result<Code> {
     } else {
         OnFailure::Keep
     };
-    let leftovers = match (&dut, arguments.list) {
-        (None, true) => fwdlab_lab::leftovers(&directory)?,
-        (None, false) => fwdlab_lab::restore(&directory, Whose::Everybody, on_failure)?,
-        (Some((hosts, system)), true) => fwdlab_lab::leftovers_on_host(&directory, hosts, *system)?,
-        (Some((hosts, system)), false) => {
-            fwdlab_lab::restore_on_host(&directory, hosts, *system, on_failure)?
+    let mut leftovers = Vec::new();
+    let mut tell = |some: &[Leftover]| leftovers.extend_from_slice(some);
+    let looked = match (&hosts, arguments.list) {
+        (None, true) => fwdlab_lab::leftovers(&directory).map(|found| tell(&found)),
+        (None, false) => fwdlab_lab::restore(&directory, Whose::Everybody, on_failure, &mut tell),
+        (Some(hosts), true) => fwdlab_lab::leftovers_on_hosts(&directory, hosts, &mut tell),
+        (Some(hosts), false) => {
+            fwdlab_lab::restore_on_hosts(&directory, hosts, on_failure, &mut tell)
         }
     };
-    let code = output::print(&if arguments.json {
-        serde_json::to_string_pretty(&leftovers)? + "\n"
-    } else {
-        text(&leftovers)
-    })?;
-    let is_failure = |leftover: &Leftover| matches!(leftover.state, LeftoverState::Failed { .. });
-    if leftovers.iter().any(is_failure) {
+    // What was found or put back before an error is said all the same.
+    let mut code = DONE;
+    if looked.is_ok() || !leftovers.is_empty() {
+        code = output::print(&if arguments.json {
+            serde_json::to_string_pretty(&leftovers)? + "\n"
+        } else {
+            text(&leftovers)
+        })?;
+    }
+    looked?;
+    if leftovers.iter().any(Leftover::has_failed) {
         output::tell(
-            "put back by hand what could not be put back, then run `fwdlab restore --forget`",
+            "see why, and run `fwdlab restore` again; what was put back by hand is struck out by `fwdlab restore --forget`",
         );
         return Ok(LAB_ERROR);
     }
     Ok(code)
 }
 
-fn lab_of_hosts(path: &Path) -> anyhow::Result<(Hosts, System)> {
+fn hosts_of(path: &Path) -> anyhow::Result<Hosts> {
     let (lab, _) = fwdlab_model::load_lab(path, &Disk)?;
-    let (Some(hosts), LabKind::Ssh(system)) = (lab.hosts, lab.kind) else {
+    let (Some(hosts), LabKind::Ssh(_)) = (lab.hosts, lab.kind) else {
         anyhow::bail!(
             "lab {}: it names no hosts; `fwdlab restore` without a lab puts this machine back",
             lab.name
         );
     };
-    Ok((hosts, system))
+    Ok(hosts)
 }
 
 /// Tells what was put back before a lab was opened: many changes of runs that are gone in one line.
 pub(crate) fn tell_put_back(leftovers: &[Leftover]) {
-    let is_put_back = |leftover: &&Leftover| leftover.state == LeftoverState::PutBack;
-    let (put_back, others): (Vec<_>, Vec<_>) = leftovers.iter().partition(is_put_back);
-    match put_back.as_slice() {
-        [] => {}
-        [one] => output::tell(&one.to_string()),
-        several => output::tell(&put_back_in_one(several)),
-    }
-    for leftover in others {
-        output::tell(&leftover.to_string());
+    for line in lines(leftovers) {
+        output::tell(&line);
     }
 }
 
-/// Changes that were put back, in one line, with the number of runs that had left them.
-fn put_back_in_one(leftovers: &[&Leftover]) -> String {
-    let changes = format!("put back {} changes that", leftovers.len());
+fn lines(leftovers: &[Leftover]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for state in [LeftoverState::PutBack, LeftoverState::PutBackByAnother] {
+        let alike: Vec<&Leftover> = leftovers
+            .iter()
+            .filter(|leftover| leftover.state == state)
+            .collect();
+        match alike.as_slice() {
+            [] => {}
+            [one] => lines.push(one.to_string()),
+            several if state == LeftoverState::PutBack => {
+                lines.push(format!("put back {}", changes_in_one(several)));
+            }
+            several => lines.push(format!(
+                "{} were put back by another controller; nothing was changed",
+                changes_in_one(several)
+            )),
+        }
+    }
+    let is_other = |leftover: &&Leftover| {
+        let state = &leftover.state;
+        !matches!(
+            state,
+            LeftoverState::PutBack | LeftoverState::PutBackByAnother
+        )
+    };
+    lines.extend(leftovers.iter().filter(is_other).map(Leftover::to_string));
+    lines
+}
+
+/// Several changes in few words, with the number of runs that had left them.
+fn changes_in_one(leftovers: &[&Leftover]) -> String {
+    let changes = format!("{} changes that", leftovers.len());
     let known: Vec<&LeftBy> = leftovers
         .iter()
         .filter_map(|leftover| leftover.left_by.as_ref())
@@ -93,14 +123,22 @@ fn put_back_in_one(leftovers: &[&Leftover]) -> String {
     }
 }
 
+/// A line for each change, below a heading for those of one journal.
 fn text(leftovers: &[Leftover]) -> String {
     if leftovers.is_empty() {
         return "nothing to restore\n".into();
     }
-    leftovers
-        .iter()
-        .map(|leftover| format!("{leftover}\n"))
-        .collect()
+    let mut text = String::new();
+    let mut heading = None;
+    for leftover in leftovers {
+        let place = leftover.place();
+        if heading.as_ref() != Some(&place) {
+            _ = writeln!(text, "{place}:");
+            heading = Some(place);
+        }
+        _ = writeln!(text, "  {}", leftover.line());
+    }
+    text
 }
 
 #[cfg(test)]
@@ -109,9 +147,8 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn changes_of_several_runs_are_counted_as_theirs() {
-        let leftover = |of: Option<(u32, &str)>| Leftover {
+    fn leftover(of: Option<(u32, &str)>) -> Leftover {
+        Leftover {
             what: "a route".to_owned(),
             undo: Undo::RemoveNamespace {
                 name: "fwdlab-1-2-dut".to_owned(),
@@ -121,12 +158,17 @@ mod tests {
                 time: time.to_owned(),
                 journal: "/state/host.jsonl".into(),
                 copy: None,
+                controller: None,
             }),
             state: LeftoverState::PutBack,
-        };
+        }
+    }
+
+    #[test]
+    fn changes_of_several_runs_are_counted_as_theirs() {
         let line = |of: &[Option<(u32, &str)>]| {
             let leftovers: Vec<Leftover> = of.iter().map(|of| leftover(*of)).collect();
-            put_back_in_one(&leftovers.iter().collect::<Vec<_>>())
+            lines(&leftovers).join("\n")
         };
         let (one, later, other) = (Some((7, "1 h")), Some((7, "2 h")), Some((9, "3 h")));
         assert_eq!(
@@ -144,5 +186,38 @@ mod tests {
             line(&[None, None]),
             "put back 2 changes that a run that is gone left"
         );
+    }
+
+    #[test]
+    fn changes_that_another_controller_has_put_back_are_told_apart() {
+        let mut leftovers = [1, 2, 3].map(|_| leftover(Some((7, "1 h"))));
+        for leftover in &mut leftovers[1..] {
+            leftover.state = LeftoverState::PutBackByAnother;
+        }
+        assert_eq!(
+            lines(&leftovers),
+            [
+                "removed: a route, left by process 7 at 1 h",
+                "2 changes that process 7 left at 1 h were put back by another controller; nothing was changed"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_journal_is_named_once_above_its_changes() {
+        let leftovers = [
+            leftover(Some((7, "1 h"))),
+            leftover(Some((7, "2 h"))),
+            leftover(None),
+        ];
+        assert_eq!(
+            text(&leftovers),
+            "this machine, by /state/host.jsonl:\n  \
+             removed: a route, left by process 7 at 1 h\n  \
+             removed: a route, left by process 7 at 2 h\n\
+             this machine:\n  \
+             removed: a route, left by a run that is gone\n"
+        );
+        assert_eq!(text(&[]), "nothing to restore\n");
     }
 }

@@ -1,6 +1,7 @@
 //! `fwdlab run`: from the experiment file to the report.
 
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, Results};
@@ -82,8 +83,7 @@ fn measure(
         LabKind::Netns | LabKind::Router => None,
     };
     let state_directory = fwdlab_lab::state_directory()?;
-    let (mut lab, leftovers) = Lab::open(&resolved, &state_directory, interrupts)?;
-    tell_put_back(&leftovers);
+    let mut lab = Lab::open(&resolved, &state_directory, interrupts, &mut tell_put_back)?;
     let unavailable = lab.unavailable(Asks::Run).map_err(|error| {
         let error = error.into();
         let lab = arguments.files.lab.as_deref();
@@ -171,15 +171,16 @@ fn measure(
     let results = gate::hold(&how.gates.fail_on, &mut loaded, &report)?;
     report::print(&report, Some(&directory), how.form, &results)?;
     let judged = gate::conclude(&results);
-    let kind = loaded.resolved.lab.kind;
+    let resolved = &loaded.resolved;
+    let kind = resolved.lab.kind;
     if let Some(reason) = reason_to_end_early(&plan_run, kind) {
         tell(&format!(
             "ended after the first {ATTEMPTS_MAX} attempts: all were invalid for one reason: {reason}{}",
-            instead(reason, kind)
+            instead(reason, kind, resolved.has_forwarder())
         ));
         return Ok(GOAL_MISSED);
     }
-    match conclude(&plan_run, is_whole) {
+    match conclude(&plan_run, is_whole, &arguments.files.experiment) {
         DONE => Ok(judged),
         missed => Ok(missed),
     }
@@ -323,11 +324,15 @@ fn size(variants: usize, blocks: usize, rounds: u32) -> String {
 }
 
 /// What works on a machine where every attempt fails for this reason.
-fn instead(reason: &InvalidReason, kind: LabKind) -> &'static str {
+fn instead(reason: &InvalidReason, kind: LabKind, has_forwarder: bool) -> &'static str {
     match (reason, kind) {
         (InvalidReason::LoadShort { .. } | InvalidReason::GeneratorLimited, LabKind::Router) => {
             "; the generator has a CPU of its own there, and other work takes it: stop that work, or let the router's \
              thread generate the load (tester = \"inline\" in the lab file; docs/router.md)"
+        }
+        (InvalidReason::LoadShort { .. } | InvalidReason::GeneratorLimited, _) if has_forwarder => {
+            "; the generator does not get the CPU time that the load needs: stop other work on its CPU, or ask for fewer \
+             frames (load = { pps = N } in [traffic])"
         }
         (InvalidReason::LoadShort { .. } | InvalidReason::GeneratorLimited, _) => {
             "; the generator does not get the CPU time that the load needs: stop other work on its CPU, ask for fewer \
@@ -338,13 +343,15 @@ fn instead(reason: &InvalidReason, kind: LabKind) -> &'static str {
     }
 }
 
-fn conclude(plan_run: &PlanRun, is_whole: bool) -> Code {
+fn conclude(plan_run: &PlanRun, is_whole: bool, experiment: &Path) -> Code {
     let summary = plan_run.summary();
     if !is_whole {
+        let experiment = experiment.to_string_lossy();
         tell(&format!(
-            "stopped with {} of {} blocks measured; the same `fwdlab run` goes on from there",
+            "stopped with {} of {} blocks measured; `fwdlab run {}` goes on from there, with the same options",
             summary.accepted.len(),
             summary.accepted.len() + summary.open.len() + summary.given_up.len(),
+            shlex::try_quote(&experiment).unwrap_or(Cow::Borrowed(&*experiment)),
         ));
         return INTERRUPTED;
     }
@@ -368,6 +375,15 @@ mod tests {
     fn what_is_one_is_said_to_be_one() {
         assert_eq!(size(2, 8, 10), "2 variants, 8 blocks of 10 rounds");
         assert_eq!(size(2, 1, 1), "2 variants, 1 block of 1 round");
+    }
+
+    #[test]
+    fn a_load_that_is_refused_is_not_advised() {
+        let reason = InvalidReason::GeneratorLimited;
+        let advice = |has_forwarder| instead(&reason, LabKind::Netns, has_forwarder);
+        assert!(advice(false).contains("self-clocked"));
+        assert!(!advice(true).contains("self-clocked"));
+        assert!(advice(true).contains("load = { pps = N }"));
     }
 
     #[test]

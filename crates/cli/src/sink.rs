@@ -221,11 +221,17 @@ impl Summary {
             wrong_text(&wrong),
         );
         for kind in wrong.keys() {
-            text += &format!("  {kind}: {}\n", hint(kind, arguments));
+            text += &format!("  {kind}: {}\n", hint(kind, arguments, traffic));
         }
         if foreign_frames > 0 {
             text += &format!(
-                "ended {foreign_frames} foreign frames: of another protocol, family or port\n"
+                "ended {foreign_frames} foreign frames: of another protocol, family or port{}\n",
+                match traffic.vlan {
+                    None if forwarded_frames == 0 => {
+                        ", or with a VLAN tag; give both ends the same --vlan"
+                    }
+                    _ => "",
+                }
             );
         }
         if forwarded_frames == 0 {
@@ -242,6 +248,7 @@ impl Summary {
             "interface": arguments.interface,
             "family": arguments.end.traffic.family,
             "flows": traffic.flows(),
+            "vlan": traffic.vlan,
             "duration_s": self.duration.as_secs_f64(),
             "forwarded_frames": self.counts.forwarded_frames,
             "foreign_frames": self.counts.foreign_frames,
@@ -257,12 +264,14 @@ impl Summary {
 }
 
 /// What to look at where frames are wrong in some way.
-fn hint(kind: &str, arguments: &SinkArguments) -> String {
+fn hint(kind: &str, arguments: &SinkArguments, traffic: &Traffic) -> String {
     match kind {
         "flow" => {
             "other addresses than expected; give both ends the same traffic options".to_owned()
         }
-        "length" => "another size than expected; give both ends the same --frame-size".to_owned(),
+        "length" => {
+            "another size than expected; give both ends the same --frame-size and --vlan".to_owned()
+        }
         "MAC address" => format!(
             "not from {} to the address of {}; --from is that of the port that sends last",
             arguments.from, arguments.interface
@@ -271,6 +280,12 @@ fn hint(kind: &str, arguments: &SinkArguments) -> String {
             "not one less than sent; is there exactly one router in between?".to_owned()
         }
         "TTL" => "not as sent; if a router lies in between, say --routed".to_owned(),
-        _ => "the frames were changed on their way".to_owned(),
+        _ => match traffic.vlan {
+            Some(vlan) => format!(
+                "the frames were changed on their way, or have the tag of another VLAN than {vlan}; give both ends the same \
+                 --vlan"
+            ),
+            None => "the frames were changed on their way".to_owned(),
+        },
     }
 }

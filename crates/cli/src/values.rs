@@ -65,8 +65,15 @@ pub(crate) fn addresses() -> impl TypedValueParser<Value = u32> {
     clap::value_parser!(u32).range(1..=i64::from(FLOWS_MAX))
 }
 
-pub(crate) fn vlan() -> impl TypedValueParser<Value = u16> {
-    clap::value_parser!(u16).range(i64::from(*VLAN.start())..=i64::from(*VLAN.end()))
+pub(crate) fn vlan(text: &str) -> Result<u16, String> {
+    let vlan = text.parse().ok().filter(|vlan| VLAN.contains(vlan));
+    vlan.ok_or_else(|| {
+        format!(
+            "expected the number of a VLAN from {} to {}; without one, frames have no tag",
+            VLAN.start(),
+            VLAN.end()
+        )
+    })
 }
 
 pub(crate) fn burst(text: &str) -> Result<u32, String> {

@@ -62,6 +62,31 @@ fn what_is_written_can_be_planned_and_is_left_alone_the_next_time() {
 }
 
 #[test]
+fn what_is_there_is_gone_on_with_however_long_it_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let ab_in = |minutes: &str, rest: &[&str]| {
+        let own = ["--name", "rp", "--write-only", "--minutes", minutes];
+        ab(path, &[&RP_FILTER[..], &own, rest].concat())
+    };
+    let first = ab_in("10", &[]);
+    assert!(first.status.success(), "{}", text(&first));
+    let written = fs::read_to_string(path.join("rp.toml")).unwrap();
+    let again = ab_in("0.001", &[]);
+    assert!(again.status.success(), "{}", text(&again));
+    assert!(
+        text(&again).contains("already there: rp.toml"),
+        "{}",
+        text(&again)
+    );
+    assert_eq!(fs::read_to_string(path.join("rp.toml")).unwrap(), written);
+    // Another question has to fit into its time.
+    let other = ab_in("0.001", &["--flows", "7"]);
+    assert_eq!(other.status.code(), Some(2), "{}", text(&other));
+    assert!(text(&other).contains("is too short"), "{}", text(&other));
+}
+
+#[test]
 fn a_lab_elsewhere_keeps_its_files_and_finds_the_rulesets() {
     testkit::require_tool!("nft");
     let folder = tempfile::tempdir().unwrap();

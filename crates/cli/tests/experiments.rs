@@ -112,7 +112,7 @@ fn what_runs_on_this_machines_kernel_can_be_planned_on_linux_hosts() {
         if experiment.ends_with("quickstart.toml") {
             // It is quick because tester and DUT take turns on one core.
             assert_eq!(code, Some(2), "{stderr}");
-            assert!(stderr.contains("do not take turns on one core"), "{stderr}");
+            assert!(stderr.contains("cannot take turns on one core"), "{stderr}");
             continue;
         }
         assert_eq!((code, stderr.as_str()), (Some(0), ""), "{experiment}");

@@ -374,6 +374,7 @@ fn wrong_frames_are_named_and_change_the_exit_code() {
         "sink {FAR} --from {NEAR_MAC} --time 1 --routed --json"
     ));
     let (_, summary) = records(&counted);
+    assert_eq!(summary["vlan"], Value::Null);
     let wrong = frames(&summary["wrong_frames"], "TTL");
     assert_eq!(wrong, frames(&summary, "checked_frames"));
     sending.signal("-TERM");
@@ -530,6 +531,34 @@ fn what_no_other_station_or_router_would_get_is_refused() {
             &["error: near: 02:00:00:00:00:01 is its own MAC address"],
         );
     }
+}
+
+#[test]
+fn another_tag_than_expected_is_said_to_be_one() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    let bench = Bench::with_cable(true);
+    for (sent, expected, parts) in [
+        (
+            "--vlan 100",
+            "--vlan 101",
+            &["WRONG (checksum or content: ", "the same --vlan"][..],
+        ),
+        ("", "--vlan 101", &["WRONG (length: ", "and --vlan"]),
+        ("--vlan 100", "", &[" foreign frames", "the same --vlan"]),
+    ] {
+        let mut sending = bench.start(&format!("gen {NEAR} --to {FAR_MAC} --pps 20000 {sent}"));
+        sending.wait_for_introduction();
+        let counted = bench.run(&format!("sink {FAR} --from {NEAR_MAC} --time 1 {expected}"));
+        assert_ends(&counted, 1, parts);
+        sending.signal("-TERM");
+        assert_ends(&sending.wait(), 0, &["offered "]);
+    }
+    let sent = bench.run(&format!(
+        "gen {NEAR} --to {FAR_MAC} --pps 1000 --time 1 --vlan 100 --json"
+    ));
+    let (_, summary) = records(&sent);
+    assert_eq!(summary["vlan"], 100);
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn restore_puts_back_what_a_killed_run_changed_on_the_host() {
     let restored = stdout(&succeed(&mut scratch.fwdlab(&["restore"])));
     assert!(
         restored.contains(&format!("left by process {pid} at "))
-            && restored.contains("put back (run rm -f "),
+            && restored.contains("undone by `rm -f "),
         "{restored}"
     );
     assert!(!scratch.mark().exists());
@@ -211,14 +211,14 @@ fn what_cannot_be_put_back_is_told_until_it_is_forgotten() {
     let list = fwdlab(&["restore", "--list"]);
     assert_eq!(list.status.code(), Some(0));
     let told = format!(
-        "{what}to set sysctl no/such/setting to \"1\"; found in {}\n",
+        "this machine, by {}:\n  {what}to be undone by setting sysctl no/such/setting to \"1\"\n",
         journal.display()
     );
     assert!(stdout(&list).contains(&told), "{}", stdout(&list));
 
     let failed = fwdlab(&["restore"]);
     assert_eq!(failed.status.code(), Some(3));
-    let told = format!("{what}could not set sysctl no/such/setting to \"1\": ");
+    let told = format!("{what}could not be undone by setting sysctl no/such/setting to \"1\": ");
     assert!(stdout(&failed).contains(&told), "{}", stdout(&failed));
     let stderr = String::from_utf8_lossy(&failed.stderr);
     assert!(stderr.contains("fwdlab restore --forget"), "{stderr}");

@@ -298,7 +298,7 @@ fn a_generator_that_cannot_be_held_has_its_block_begun_anew() {
     testkit::require_tool!("nft", "ip", "cc");
     let scratch = tempfile::tempdir().unwrap();
     let (directory, stderr) = with_a_spoilt_load(scratch.path(), "SLOW_LOAD");
-    let told = "others took the CPU of the load: the generator still sent 10 s after fwdlab held it; fwdlab measures this block again";
+    let told = "others took the CPU of the load: the generator still sent 10 s after fwdlab held it; repeating this block";
     assert!(stderr.contains(told), "{stderr}");
     // Nothing of what was begun was written down, nor counted as an attempt.
     let mut attempts = BTreeMap::new();

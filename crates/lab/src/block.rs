@@ -26,6 +26,9 @@ use crate::validity::{self, AskedLoad, TrialEvidence};
 /// A CPU that is busy for less of its time is not shown.
 const AT_WORK_RATIO_MIN: f64 = 0.1;
 
+/// So many frames may be under way at the start of a slice and not at its end: what a forwarder takes at once.
+const UNDER_WAY_FRAMES: u32 = 64;
+
 /// What a block left behind.
 #[derive(Clone, Debug)]
 pub struct BlockOutcome {
@@ -415,17 +418,27 @@ fn trials(
             None => Some(traffic.flows_in_all_directions()),
             Some(_) => None,
         };
+        let mut wrong_in_trials: BTreeMap<String, u64> = BTreeMap::new();
+        let of_trials = evidence
+            .iter()
+            .filter(|((stratum, _), _)| *stratum == order.stratum);
+        for (what, frames) in of_trials.flat_map(|(_, evidence)| &evidence.wrong_frames) {
+            *wrong_in_trials.entry(what.clone()).or_default() += frames;
+        }
         let of_stratum = validity::of_stratum(
             &block.conservation[&order.stratum],
+            &wrong_in_trials,
             flows_in_turn,
             generator_stopped.get(&order.stratum),
             asked,
         );
         for (position, name) in (0..).zip(order.variants()) {
             let own: Vec<_> = slices_of(slices, order.stratum, name).collect();
-            let evidence = evidence
+            let mut evidence = evidence
                 .remove(&(order.stratum, name.clone()))
                 .unwrap_or_default();
+            let under_way_frames = u64::from(UNDER_WAY_FRAMES.max(traffic.burst_frames));
+            evidence.under_way_frames = under_way_frames * own.len() as u64;
             let measured_s: f64 = own.iter().map(|slice| slice.time_s).sum();
             let basis = block.rate_basis[&order.stratum];
             let mut trial = TrialRecord {

@@ -313,6 +313,16 @@ pub enum LabError {
         /// What it said.
         why: String,
     },
+    /// The connection to a process of fwdlab's own on a host was lost.
+    #[error("the connection to {host} closed while {what}{said}")]
+    RemoteClosed {
+        /// The host, as ssh knows it.
+        host: String,
+        /// What it was asked for.
+        what: String,
+        /// What was said last, behind a colon; nothing where nothing was.
+        said: String,
+    },
     /// A host that is not as a lab needs it.
     #[error("host {host}: {why}")]
     Host {
@@ -420,6 +430,7 @@ impl LabError {
             Self::Ssh { host, .. }
             | Self::OnHost { host, .. }
             | Self::RemoteProcess { host, .. }
+            | Self::RemoteClosed { host, .. }
             | Self::Host { host, .. }
             | Self::Rebooted { host } => Some(host),
             _ => None,
@@ -443,7 +454,7 @@ impl LabError {
         match self {
             // Another key is not one that will do later.
             Self::Ssh { stderr, .. } => !stderr.contains("Host key verification failed"),
-            Self::RemoteProcess { .. } | Self::Rebooted { .. } => true,
+            Self::RemoteProcess { .. } | Self::RemoteClosed { .. } | Self::Rebooted { .. } => true,
             _ => false,
         }
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use fwdlab_model::sha256;
-use fwdlab_sys::durable::write_atomically;
+use fwdlab_sys::durable::write_private;
 
 use crate::journal::state_directory;
 
@@ -24,7 +24,8 @@ pub(crate) fn keep(name: &str, log: &str) -> Option<PathBuf> {
     let file = folder.join(name);
     let write = || {
         fs::create_dir_all(&folder)?;
-        write_atomically(&file, log.as_bytes()).map_err(io::Error::other)
+        // Programs print secrets, as what is in their environment.
+        write_private(&file, log.as_bytes()).map_err(io::Error::other)
     };
     write().ok().map(|()| file)
 }

@@ -10,9 +10,12 @@ use crate::doctor::{Finding, State, examine_netns, examine_router};
 use crate::hosts::{Connection, HostsLab, examine_hosts, refuse_unoffered};
 use crate::journal::{Destination, state_directory};
 use crate::netns::NetnsLab;
-use crate::restore::{Whose, left_finding, refuse_living, restore_all, restore_own_copies};
+use crate::restore::{
+    Tell, Whose, left_findings, refuse_living, refuse_other_controllers, restore_all,
+    restore_own_copies,
+};
 use crate::router::RouterLab;
-use crate::{Asks, BlockOutcome, BlockRun, Choices, LabError, LabEvent, Leftover};
+use crate::{Asks, BlockOutcome, BlockRun, Choices, LabError, LabEvent};
 
 /// A lab that is open, ready to measure.
 pub enum Lab {
@@ -37,7 +40,8 @@ impl Lab {
         }
     }
 
-    /// Opens the experiment's lab: puts back what killed runs had left, and tells it, and chooses the CPUs and the tester.
+    /// Opens the experiment's lab: puts back what killed runs had left, and tells it, and chooses the CPUs and the tester. Hosts
+    /// on which another controller has changes open are left as they are.
     ///
     /// # Errors
     /// `NoHosts`, `Cpu`, `NotRestored`, or what the kernel refuses.
@@ -45,16 +49,17 @@ impl Lab {
         resolved: &Resolved,
         state_directory: &Path,
         interrupts: Interrupts,
-    ) -> Result<(Self, Vec<Leftover>), LabError> {
+        tell: &mut Tell<'_>,
+    ) -> Result<Self, LabError> {
         match resolved.lab.kind {
             LabKind::Netns => {
-                let leftovers = restore_all(state_directory, Whose::ThisMachine)?;
+                restore_all(state_directory, Whose::ThisMachine, tell)?;
                 let lab = NetnsLab::open(resolved, state_directory, interrupts)?;
-                Ok((Self::Netns(lab), leftovers))
+                Ok(Self::Netns(lab))
             }
             LabKind::Router => {
                 let lab = RouterLab::open(resolved, interrupts)?;
-                Ok((Self::Router(lab), Vec::new()))
+                Ok(Self::Router(lab))
             }
             LabKind::Ssh(system) => {
                 let hosts = named_hosts(&resolved.lab)?;
@@ -63,11 +68,11 @@ impl Lab {
                     crate::addresses::frames(stratum.family, resolved.traffic(stratum))?;
                 }
                 refuse_unoffered(&hosts, resolved)?;
-                let host = &hosts.dut.host;
-                let mut leftovers = restore_all(state_directory, Whose::Host(host))?;
-                refuse_living(state_directory, host)?;
                 let connection = Rc::new(Connection::open(Destination::of_dut(&hosts))?);
-                leftovers.extend(restore_own_copies(&connection, state_directory, system)?);
+                refuse_other_controllers(&connection, state_directory)?;
+                restore_all(state_directory, Whose::Hosts(&hosts.names()), tell)?;
+                refuse_living(state_directory, &hosts.dut.host)?;
+                restore_own_copies(&connection, state_directory, tell)?;
                 let lab = HostsLab::open(
                     resolved,
                     hosts,
@@ -76,7 +81,7 @@ impl Lab {
                     state_directory,
                     interrupts,
                 )?;
-                Ok((Self::Hosts(Box::new(lab)), leftovers))
+                Ok(Self::Hosts(Box::new(lab)))
             }
         }
     }
@@ -172,7 +177,7 @@ pub fn examine(
     };
     let mut states = findings.iter().map(|finding| finding.state);
     let is_reached = states.all(|state| state != State::Fatal);
-    findings.extend(left_finding(&state_directory()?, lab, is_reached)?);
+    findings.extend(left_findings(&state_directory()?, lab, is_reached)?);
     Ok(findings)
 }
 

@@ -21,6 +21,7 @@ mod kept_log;
 mod kernel_file;
 mod kernel_types;
 mod lab;
+mod leftover;
 mod machine;
 mod mechanism;
 mod netlink;
@@ -48,14 +49,14 @@ pub use error::{LabError, Moved};
 pub use hosts::{HostsLab, StackWatch, serve_agent, serve_stacks};
 pub use journal::{Undo, state_directory};
 pub use lab::{Lab, examine};
+pub use leftover::{LeftBy, Leftover, LeftoverState};
 pub use machine::MachineClaim;
 pub use mechanism::fib_forwarder;
 pub use mechanism::tools::{Tool, ToolNeed, by_tool, tools_needed};
 pub use netns::{NetnsLab, SETTLING_STEP};
 pub use notify::{Message, notify};
 pub use restore::{
-    LeftBy, Leftover, LeftoverState, OnFailure, Whose, leftovers, leftovers_on_host, restore,
-    restore_on_host,
+    OnFailure, Tell, Whose, leftovers, leftovers_on_hosts, restore, restore_on_hosts,
 };
 pub use router::RouterLab;
 pub use survey::Survey;

@@ -4,6 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
 
+use fwdlab_model::masked;
 use fwdlab_packet::MacAddress;
 use fwdlab_sys::NetworkNamespace;
 use netlink_packet_core::{
@@ -162,6 +163,30 @@ impl Netlink {
             RouteNetlinkMessage::NewAddress(message),
             NLM_F_CREATE | NLM_F_REPLACE,
         )
+    }
+
+    /// Adds the route to the network of an interface's address where it is gone: the kernel makes it with the address, and
+    /// not again for one that is there.
+    pub(crate) fn add_connected_route(
+        &mut self,
+        index: u32,
+        prefix: Prefix,
+    ) -> Result<(), LabError> {
+        let message = connected_route(index, prefix);
+        let added = self.request(
+            RouteNetlinkMessage::NewRoute(message),
+            NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL,
+        );
+        match added {
+            Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+                let what = format!(
+                    "adding the route to the network of {}/{} on interface {index}",
+                    prefix.0, prefix.1
+                );
+                Err(self.error(what, source))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Sets a permanent neighbour, replacing what was known of it.
@@ -567,6 +592,34 @@ fn static_route(prefix: Prefix, gateway: IpAddr) -> RouteMessage {
     message.attributes = vec![
         RouteAttribute::Destination(prefix.0.into()),
         RouteAttribute::Gateway(gateway.into()),
+    ];
+    message
+}
+
+/// As the kernel makes it.
+///
+/// # Source
+/// Linux: `fib_add_ifaddr` in `net/ipv4/fib_frontend.c`, `addrconf_prefix_route` in `net/ipv6/addrconf.c`.
+fn connected_route(index: u32, prefix: Prefix) -> RouteMessage {
+    const IP6_RT_PRIO_ADDRCONF: u32 = 256;
+    let (scope, of_family) = match prefix.0 {
+        IpAddr::V4(own) => (RouteScope::Link, RouteAttribute::PrefSource(own.into())),
+        IpAddr::V6(_) => (
+            RouteScope::Universe,
+            RouteAttribute::Priority(IP6_RT_PRIO_ADDRCONF),
+        ),
+    };
+    let mut message = RouteMessage::default();
+    message.header.address_family = prefix.0.into();
+    message.header.destination_prefix_length = prefix.1;
+    message.header.table = RouteHeader::RT_TABLE_MAIN;
+    message.header.protocol = RouteProtocol::Kernel;
+    message.header.scope = scope;
+    message.header.kind = RouteType::Unicast;
+    message.attributes = vec![
+        RouteAttribute::Destination(masked(prefix.0, prefix.1).into()),
+        RouteAttribute::Oif(index),
+        of_family,
     ];
     message
 }

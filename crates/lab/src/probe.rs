@@ -32,13 +32,17 @@ impl FailedProbe {
         let is_netfilters = self.reasons.iter().any(|reason| reason.contains(NETFILTER));
         let rules = is_netfilters.then(|| accepted(stratum.family, resolved.traffic(stratum)));
         let advice = rules.or(self.advice);
+        let mut kinds = self.kinds;
+        if self.forwarded > self.sent {
+            kinds.push("more than were sent: frames came twice, or late".to_owned());
+        }
         LabError::Probe {
             variant: label(resolved, variant).to_owned(),
             stratum: Box::new(stratum),
             sent: self.sent,
             forwarded: self.forwarded,
             wrong: self.wrong,
-            kinds: in_brackets(&self.kinds),
+            kinds: in_brackets(&kinds),
             reasons: in_brackets(&self.reasons),
             advice: advice.unwrap_or_default().into(),
         }
@@ -78,4 +82,33 @@ fn accepted(family: AddressFamily, traffic: &Traffic) -> String {
         flows.destinations(),
         ports(traffic.destination_ports)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use fwdlab_model::{Lab, Load};
+
+    use super::*;
+    use crate::doctor::control_experiment;
+
+    #[test]
+    fn more_probe_frames_than_were_sent_came_twice_or_late() {
+        let load = Load::Paced { pps: 1000 };
+        let resolved = control_experiment(&Lab::netns("here"), load, 1, false);
+        let text = |forwarded| {
+            let failed = FailedProbe {
+                sent: 2000,
+                forwarded,
+                wrong: 0,
+                kinds: Vec::new(),
+                reasons: Vec::new(),
+                advice: None,
+            };
+            let error = failed.of(&resolved, Stratum::INET, &resolved.variants[0]);
+            error.to_string()
+        };
+        let why = "(more than were sent: frames came twice, or late)";
+        assert!(text(2112).contains(why), "{}", text(2112));
+        assert!(!text(1888).contains("twice"), "{}", text(1888));
+    }
 }

@@ -27,6 +27,8 @@ enum Orphan<'a> {
     IsEnded,
     /// The kernel ends it too, and whoever restores ends these.
     EndsWith(&'a Descendants),
+    /// The kernel ends it too; what it has started is one of these, which outlast it.
+    Among(&'a Descendants),
 }
 
 /// Runs a short program in the calling thread's namespace, with a text on its standard input, and
@@ -95,6 +97,24 @@ pub(crate) fn run_for(
     output_within(time_max, arguments, input, Orphan::IsEnded, &mut || true)
 }
 
+/// The same without input, as one of some descendants, which stay when it has ended.
+///
+/// # Errors
+/// As of [`run_for`].
+pub(crate) fn run_among(
+    descendants: &Descendants,
+    time_max: Duration,
+    arguments: &[impl AsRef<OsStr>],
+) -> Result<Output, LabError> {
+    output_within(
+        time_max,
+        arguments,
+        "",
+        Orphan::Among(descendants),
+        &mut || true,
+    )
+}
+
 /// The same without input, for as long as its answer is wanted.
 ///
 /// # Errors
@@ -155,7 +175,7 @@ fn output_within(
         .stderr(stderr.try_clone().map_err(cannot_start)?);
     // A Ctrl-C at the terminal is for this process alone.
     command.process_group(0);
-    if let Orphan::EndsWith(descendants) = orphan {
+    if let Orphan::EndsWith(descendants) | Orphan::Among(descendants) = orphan {
         descendants.begin_with(&mut command);
     }
     if !matches!(orphan, Orphan::Ends) {

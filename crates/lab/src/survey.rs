@@ -11,8 +11,8 @@ use fwdlab_sys::Interrupts;
 use crate::cabling::{Cabling, End, HostFacts, Layout, Search, Side};
 use crate::hosts::SurveyedHost;
 use crate::journal::Destination;
-use crate::restore::{Whose, restore_all, restore_own_copies};
-use crate::{LabError, Leftover, MachineClaim};
+use crate::restore::{Tell, Whose, restore_all, restore_own_copies};
+use crate::{LabError, MachineClaim};
 
 /// How long a link may take to come: some cards take 4 seconds.
 const LINK_UP_MAX: Duration = Duration::from_secs(15);
@@ -40,7 +40,7 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Claims both, logs in to them, and puts back what killed runs have left there, each passed to `tell`; changes
+    /// Claims both, logs in to them, and puts back what killed runs have left there, which is passed to `tell`; changes
     /// nothing else.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Survey {
         [dut, tester]: [&str; 2],
         ssh_config: Option<PathBuf>,
         state_directory: &Path,
-        tell: &mut dyn FnMut(&Leftover),
+        tell: &mut Tell<'_>,
     ) -> Result<Self, LabError> {
         if dut == tester {
             return Err(LabError::Host {
@@ -59,10 +59,7 @@ impl Survey {
             });
         }
         let claims = [MachineClaim::of_host(dut)?, MachineClaim::of_host(tester)?];
-        for host in [dut, tester] {
-            let of_host = restore_all(state_directory, Whose::Host(host))?;
-            of_host.iter().for_each(&mut *tell);
-        }
+        restore_all(state_directory, Whose::Hosts(&[dut, tester]), tell)?;
         let open = |host: &str, side| {
             let destination = Destination {
                 host: host.to_owned(),
@@ -81,8 +78,7 @@ impl Survey {
             return Err(of_tester.connection.wrong(SAME.to_owned()));
         }
         for host in [of_dut, of_tester] {
-            let of_host = restore_own_copies(&host.connection, state_directory, host.facts.system)?;
-            of_host.iter().for_each(&mut *tell);
+            restore_own_copies(&host.connection, state_directory, tell)?;
         }
         Ok(survey)
     }

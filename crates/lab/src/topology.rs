@@ -139,6 +139,8 @@ impl Topology {
         let netlink = &mut self.dut_netlink;
         netlink.set_address(self.dut_in, addresses.dut_in)?;
         netlink.set_address(self.dut_out, addresses.dut_out)?;
+        netlink.add_connected_route(self.dut_in, addresses.dut_in)?;
+        netlink.add_connected_route(self.dut_out, addresses.dut_out)?;
         netlink.set_neighbour(self.dut_in, addresses.generator, TESTER_OUT_MAC)?;
         netlink.set_neighbour(self.dut_out, addresses.sink, SINK_MAC)?;
         netlink.set_route(addresses.sources, addresses.generator)?;

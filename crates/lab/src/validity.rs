@@ -25,6 +25,9 @@ pub const LOAD_RATIO_MIN: f64 = 0.99;
 /// quarter more than that.
 const OVERLOAD_RATIO_MIN: f64 = 0.9;
 
+/// Frames that come out in other time than they were offered in, as a part of those offered, that a trial may have.
+const DELAYED_RATIO_MAX: f64 = 0.01;
+
 /// Checked frames, as a multiple of the flows, from which a flow that was not among them counts as
 /// missing.
 ///
@@ -39,6 +42,8 @@ pub(crate) struct AskedLoad {
     pub(crate) regime: LoadRegime,
     /// Frames that nobody can account for, as a part of those offered, that a block may have.
     pub(crate) unaccounted_ratio_max: f64,
+    /// Whether frames are counted where they are sent and where they come out at the same moments.
+    pub(crate) counts_at_once: bool,
 }
 
 impl AskedLoad {
@@ -47,6 +52,7 @@ impl AskedLoad {
         Self {
             regime: resolved.regime(),
             unaccounted_ratio_max: 0.0,
+            counts_at_once: true,
         }
     }
 }
@@ -68,6 +74,12 @@ pub(crate) struct TrialEvidence {
     pub(crate) forwarder_ended: Option<String>,
     /// The DUT's ports whose link was lost under its load.
     pub(crate) links_lost: BTreeSet<String>,
+    /// Checked frames of its slices that were wrong, by what was wrong first.
+    pub(crate) wrong_frames: BTreeMap<String, u64>,
+    /// Frames offered in its slices that were missing when they had ended and came out later.
+    pub(crate) late_frames: u64,
+    /// So many frames may be under way at the edges of its slices.
+    pub(crate) under_way_frames: u64,
     /// Who took time of the load's CPUs.
     pub(crate) takers: Taken,
     /// The longest time beyond the usual in which nothing was read inside a slice, in seconds.
@@ -79,9 +91,11 @@ pub(crate) struct TrialEvidence {
 /// Shape: `flows_in_turn` is how many flows come in turn; none where some are heavy and others hardly come.
 ///
 /// A generator that stopped by itself, at whatever moment, says so here: the rounds pair the variants, so
-/// no trial of the block can stand without the others.
+/// no trial of the block can stand without the others. Wrong frames that came in a trial speak against that trial
+/// instead: they are its variant's.
 pub(crate) fn of_stratum(
     conservation: &Conservation,
+    wrong_in_trials: &BTreeMap<String, u64>,
     flows_in_turn: Option<u32>,
     generator_stopped: Option<&String>,
     asked: &AskedLoad,
@@ -97,14 +111,12 @@ pub(crate) fn of_stratum(
         });
     }
     let verification = &conservation.verification;
-    let wrong: u64 = verification.wrong_frames.values().sum();
-    if wrong > 0 {
-        let what: Vec<_> = verification.wrong_frames.keys().cloned().collect();
-        reasons.push(InvalidReason::Verification {
-            frames: wrong,
-            what: what.join(", "),
-        });
+    let mut wrong_frames = verification.wrong_frames.clone();
+    for (what, frames) in &mut wrong_frames {
+        let in_trials = wrong_in_trials.get(what).copied().unwrap_or_default();
+        *frames = frames.saturating_sub(in_trials);
     }
+    reasons.extend(wrong(&wrong_frames));
     if let Some(flows) = flows_in_turn
         && verification.checked_frames >= CHECKS_PER_FLOW_MIN * u64::from(flows)
         && verification.flows_seen < flows
@@ -118,6 +130,16 @@ pub(crate) fn of_stratum(
     reasons
 }
 
+/// What checked frames that were wrong speak against something.
+fn wrong(frames: &BTreeMap<String, u64>) -> Option<InvalidReason> {
+    let kinds = frames.iter().filter(|(_, frames)| **frames > 0);
+    let what: Vec<&str> = kinds.map(|(what, _)| what.as_str()).collect();
+    (!what.is_empty()).then(|| InvalidReason::Verification {
+        frames: frames.values().sum(),
+        what: what.join(", "),
+    })
+}
+
 /// What speaks against one trial.
 pub(crate) fn of_trial(
     trial: &TrialRecord,
@@ -128,7 +150,7 @@ pub(crate) fn of_trial(
     offered_ratio: Option<f64>,
     asked: &AskedLoad,
 ) -> Vec<InvalidReason> {
-    let mut reasons = Vec::new();
+    let mut reasons = Vec::from_iter(wrong(&evidence.wrong_frames));
     if let Some(what) = &evidence.settings_moved {
         reasons.push(InvalidReason::SettingsMoved { what: what.clone() });
     }
@@ -178,7 +200,39 @@ pub(crate) fn of_trial(
             reasons.push(InvalidReason::LoadShort { ratio, bound });
         }
     }
+    reasons.extend(delayed(trial, evidence, asked));
     reasons
+}
+
+/// Frames that came out in other time than they were offered in, and so make rates and losses of something else.
+///
+/// What is dropped is counted over a longer time than a slice, and takes no part in it. Without a pace, what has waited
+/// comes out no faster than the DUT forwards.
+fn delayed(
+    trial: &TrialRecord,
+    evidence: &TrialEvidence,
+    asked: &AskedLoad,
+) -> impl Iterator<Item = InvalidReason> {
+    let TesterReading {
+        offered_frames,
+        forwarded_frames,
+        ..
+    } = trial.tester;
+    let under_way = as_f64(evidence.under_way_frames);
+    let frames_max = as_f64(offered_frames) * DELAYED_RATIO_MAX + under_way;
+    let is_too_many = |frames| as_f64(frames) > frames_max;
+    let has_pace = asked.regime == LoadRegime::Paced && asked.counts_at_once;
+    let earlier = has_pace && is_too_many(forwarded_frames.saturating_sub(offered_frames));
+    let earlier = earlier.then_some(InvalidReason::EarlierFrames {
+        offered_frames,
+        forwarded_frames,
+    });
+    let frames = evidence.late_frames;
+    let late = is_too_many(frames).then_some(InvalidReason::LateFrames {
+        offered_frames,
+        frames,
+    });
+    earlier.into_iter().chain(late)
 }
 
 /// The names of the greatest competitors.
@@ -236,6 +290,7 @@ mod tests {
         AskedLoad {
             regime,
             unaccounted_ratio_max: 0.0,
+            counts_at_once: true,
         }
     }
 
@@ -266,6 +321,7 @@ mod tests {
         let evidence = TrialEvidence {
             settings_moved: Some("x".into()),
             forwarder_ended: Some("signal: 6 (SIGABRT)".into()),
+            wrong_frames: [("TTL".to_owned(), 3)].into(),
             links_lost: ["ix0", "ix1"].map(str::to_owned).into(),
             longest_stall_s: 0.11,
             ..TrialEvidence::default()
@@ -284,15 +340,15 @@ mod tests {
         let offered = Some(0.98);
         let judge = |alone| of_trial(&trial, &evidence, 100.0, 1.0, alone, offered, &paced());
         let reasons = judge(Some(0.03));
-        assert_eq!(reasons.len(), 8);
+        assert_eq!(reasons.len(), 9);
         let link = "the link of ix0, ix1 was lost under the load; check the cable";
         let mut texts = reasons.iter().map(ToString::to_string);
         assert!(texts.any(|text| text.starts_with(link)), "{reasons:?}");
         assert!(reasons.iter().any(|reason| reason.to_string()
             == "the load had its CPU to itself for only 3.0 % of the time (bound 25.0 %); it shared it with cargo, rustc"));
         // Where there is enough of it, and where nobody could tell.
-        assert_eq!(judge(Some(0.26)).len(), 7);
-        assert_eq!(judge(None).len(), 7);
+        assert_eq!(judge(Some(0.26)).len(), 8);
+        assert_eq!(judge(None).len(), 8);
     }
 
     #[test]
@@ -322,6 +378,39 @@ mod tests {
     }
 
     #[test]
+    fn frames_of_other_times_speak_against_a_trial() {
+        let judge = |forwarded_frames, late_frames, asked: &AskedLoad| {
+            let mut trial = trial();
+            trial.tester.forwarded_frames = forwarded_frames;
+            trial.dut.drops.insert("a full ring".into(), 1);
+            let evidence = TrialEvidence {
+                late_frames,
+                under_way_frames: 64,
+                ..TrialEvidence::default()
+            };
+            of_trial(&trial, &evidence, 100.0, 1.0, None, None, asked)
+        };
+        let earlier = InvalidReason::EarlierFrames {
+            offered_frames: 100_000,
+            forwarded_frames: 101_065,
+        };
+        assert_eq!(judge(101_064, 1064, &paced()), []);
+        assert_eq!(judge(101_065, 0, &paced()), [earlier]);
+        let late = InvalidReason::LateFrames {
+            offered_frames: 100_000,
+            frames: 1065,
+        };
+        assert_eq!(judge(98_000, 1065, &paced()), [late]);
+        // What waited in front of a DUT that is never idle comes out at its own rate.
+        assert_eq!(judge(101_065, 0, &asked(LoadRegime::Overload)), []);
+        let of_hosts = AskedLoad {
+            counts_at_once: false,
+            ..paced()
+        };
+        assert_eq!(judge(101_065, 0, &of_hosts), []);
+    }
+
+    #[test]
     fn frames_that_do_not_add_up_speak_against_all_trials() {
         let sound = Conservation {
             verification: Verification {
@@ -331,11 +420,15 @@ mod tests {
             },
             ..Conservation::default()
         };
+        let of_stratum = |conservation: &Conservation, flows, stopped, asked: &AskedLoad| {
+            of_stratum(conservation, &BTreeMap::new(), flows, stopped, asked)
+        };
         assert_eq!(of_stratum(&sound, Some(2000), None, &paced()), []);
         let what = "sending: Network is down".to_owned();
+        let stopped = InvalidReason::GeneratorStopped { what: what.clone() };
         assert_eq!(
             of_stratum(&sound, Some(2000), Some(&what), &paced()),
-            [InvalidReason::GeneratorStopped { what }]
+            [stopped]
         );
         let mut lost = sound.clone();
         lost.unaccounted_frames = -1;
@@ -354,5 +447,42 @@ mod tests {
             ..paced()
         };
         assert_eq!(of_stratum(&lost, Some(2000), None, &loose).len(), 1);
+    }
+
+    #[test]
+    fn wrong_frames_speak_against_their_trial_and_else_against_all() {
+        let wrong = |frames: &[(&str, u64)]| -> BTreeMap<String, u64> {
+            let frames = frames.iter();
+            frames
+                .map(|&(what, frames)| (what.to_owned(), frames))
+                .collect()
+        };
+        let conservation = Conservation {
+            verification: Verification {
+                wrong_frames: wrong(&[("TTL", 3), ("length", 1)]),
+                ..Verification::default()
+            },
+            ..Conservation::default()
+        };
+        let of_stratum =
+            |in_trials: &[_]| of_stratum(&conservation, &wrong(in_trials), None, None, &paced());
+        assert_eq!(of_stratum(&[("TTL", 3), ("length", 1)]), []);
+        let rest = |frames, what: &str| InvalidReason::Verification {
+            frames,
+            what: what.to_owned(),
+        };
+        assert_eq!(of_stratum(&[("TTL", 1), ("length", 1)]), [rest(2, "TTL")]);
+        assert_eq!(of_stratum(&[]), [rest(4, "TTL, length")]);
+        let evidence = TrialEvidence {
+            wrong_frames: wrong(&[("TTL", 1)]),
+            ..TrialEvidence::default()
+        };
+        let reasons = of_trial(&trial(), &evidence, 100.0, 1.0, None, None, &paced());
+        assert_eq!(reasons, [rest(1, "TTL")]);
+        assert_eq!(reasons[0].to_string(), "1 checked frame was wrong (TTL)");
+        assert_eq!(
+            rest(2, "TTL").to_string(),
+            "2 checked frames were wrong (TTL)"
+        );
     }
 }

@@ -75,16 +75,35 @@ pub(crate) fn watch<E: Send>(
     forwarded_frames: impl Fn() -> Result<u64, LabError> + Send,
     edge: impl Fn() -> Result<E, LabError> + Send,
 ) -> Result<Watch<E>, LabError> {
-    // What takes long is read from elsewhere: the load would stand still while the thread on its CPU does it.
-    let early = (!account.reads_at_once()).then(|| account.read());
-    let mut watch: Watch<E> = std::thread::scope(|scope| {
+    let read = || account.read();
+    let (mut watch, before) = watch_after(read, cpu, length, account, forwarded_frames, edge)?;
+    watch.takers = account.taken_since(&before);
+    account.settle(&mut watch.samples, &mut watch.takers);
+    Ok(watch)
+}
+
+/// Samples the load after something was done, which must not keep the load from its CPU: what waits there meanwhile
+/// would come out behind the first sample, and make the load look faster than it is. It is done by the calling
+/// thread, and only when the sampling thread has its CPU, which others may have had for long before.
+fn watch_after<R, E: Send>(
+    work: impl FnOnce() -> R,
+    cpu: u32,
+    length: Duration,
+    account: &CpuAccount,
+    forwarded_frames: impl Fn() -> Result<u64, LabError> + Send,
+    edge: impl Fn() -> Result<E, LabError> + Send,
+) -> Result<(Watch<E>, R), LabError> {
+    std::thread::scope(|scope| {
+        let (has_cpu, has_cpu_now) = sync_channel(1);
+        let (begin, may_begin) = sync_channel(1);
         let watching = fwdlab_sys::start_thread_in(scope, move || -> Result<_, LabError> {
             fwdlab_sys::pin_this_thread(cpu)?;
             // Where it may not, it takes its turn with the load.
             let _ = fwdlab_sys::prefer_this_thread();
+            // Both fail only where the other thread panics.
+            let _ = has_cpu.send(());
+            let _ = may_begin.recv();
             let mut samples = Vec::new();
-            // Right at the edges: others may have had the CPU for long before this thread got it.
-            let reading = account.reads_at_once().then(|| account.read());
             let first = sample(account, &forwarded_frames)?;
             let before = edge()?;
             let (start, end) = (first.at, first.at + length);
@@ -101,21 +120,19 @@ pub(crate) fn watch<E: Send>(
             Ok(Watch {
                 samples,
                 edges: [before, edge()?],
-                takers: reading
-                    .map(|reading| account.taken_since(&reading))
-                    .unwrap_or_default(),
+                takers: Taken::new(),
                 thread: fwdlab_sys::this_thread(),
             })
         })?;
-        watching
+        // Where the thread has ended before, its error says why.
+        let _ = has_cpu_now.recv();
+        let done = work();
+        let _ = begin.send(());
+        let watch = watching
             .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })?;
-    if let Some(reading) = early {
-        watch.takers = account.taken_since(&reading);
-    }
-    account.settle(&mut watch.samples, &mut watch.takers);
-    Ok(watch)
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok((watch, done))
+    })
 }
 
 /// Whole sample times in a time.
@@ -200,6 +217,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_done_before_the_first_sample_is_done_elsewhere() {
+        let cpu = fwdlab_sys::online_cpus().unwrap()[0];
+        let frames = AtomicU64::new(0);
+        let read = || frames.load(Ordering::Relaxed);
+        let (watch, (frames_before, thread)) = watch_after(
+            || (read(), fwdlab_sys::this_thread()),
+            cpu,
+            Duration::from_millis(5),
+            &CpuAccount::None,
+            || Ok(frames.fetch_add(1, Ordering::Relaxed)),
+            || Ok(()),
+        )
+        .unwrap();
+        assert_eq!(frames_before, 0);
+        assert_eq!(watch.samples[0].forwarded_frames, 0);
+        assert_ne!(thread, watch.thread);
+    }
+
+    #[test]
     fn an_error_ends_the_watch() {
         let cpu = fwdlab_sys::online_cpus().unwrap()[0];
         let stop = || Err(LabError::Interrupted);
@@ -211,6 +247,10 @@ mod tests {
             stop,
         );
         assert!(matches!(result, Err(LabError::Interrupted)));
+        let nothing = || Ok(0);
+        let length = Duration::from_millis(1);
+        let result = watch(100_000, length, &CpuAccount::None, nothing, nothing);
+        assert!(result.is_err());
     }
 
     #[test]

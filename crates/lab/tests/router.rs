@@ -194,6 +194,7 @@ fn evidence_against(trial: &TrialRecord) -> Vec<&InvalidReason> {
             InvalidReason::Stolen { .. }
                 | InvalidReason::Calibration { .. }
                 | InvalidReason::LoadShort { .. }
+                | InvalidReason::EarlierFrames { .. }
                 | InvalidReason::GeneratorLimited
         )
     };

@@ -18,7 +18,7 @@ pub(crate) fn bindings(
     lab: &LabFile,
     read: Read<'_>,
 ) -> BTreeMap<String, Binding> {
-    let mut bindings = BTreeMap::new();
+    let mut bindings: BTreeMap<String, Binding> = BTreeMap::new();
     let dut = lab.lab.hosts.as_ref().map(|hosts| &hosts.dut);
     let ports = dut.map(|dut| [&*dut.interface_in, &*dut.interface_out]);
     let may_overwrite = dut.is_none_or(|dut| dut.overwrite_other_slice);
@@ -65,7 +65,17 @@ pub(crate) fn bindings(
             *other != name && others.iter().any(|other| sets.contains(other))
         };
         if let Some((other, _)) = set.iter().find(shared) {
-            let message = format!("{other:?} and {name:?} set the same thing");
+            let is_forwarder =
+                |name: &String| matches!(bindings.get(name), Some(Binding::Forwarder(_)));
+            let of_one = matches!(binding, Binding::Forwarder(_)) != is_forwarder(other);
+            let message = if of_one {
+                format!(
+                    "{other:?} and {name:?} cannot be combined: a forwarder in user space may attach XDP and tc programs of \
+                     its own"
+                )
+            } else {
+                format!("{other:?} and {name:?} set the same thing")
+            };
             reading
                 .error(factor.name.span(), message)
                 .with_help(format!("see their bindings in {}", shown(&lab.source.path)));

@@ -14,8 +14,10 @@ use crate::traffic_text::FrameSizes;
 use crate::words::{AddressFamily, Level, safe_name};
 use crate::zipf::Zipf;
 
-/// The word for no ruleset and no image.
+/// The word for no ruleset, no program and no image.
 const NONE: &str = "none";
+/// What else is read as that word: the one that XDP has, and what a lab file has.
+const ALSO_NONE: [&str; 2] = ["off", ""];
 /// The DUT's interfaces.
 const INTERFACES: [&str; 2] = ["dut-in", "dut-out"];
 /// Sources of the flows at most, as an experiment has by itself.
@@ -217,7 +219,8 @@ impl Change {
                         Levels::FilesOr(own) => own,
                         _ => &[],
                     };
-                    if let Some((none, _)) = own.split_first().filter(|_| word == NONE) {
+                    let is_none = word == NONE || ALSO_NONE.contains(&word.as_str());
+                    if let Some((none, _)) = own.split_first().filter(|_| is_none) {
                         sides.push(Side::of_word(mechanism, none));
                         continue;
                     }
@@ -225,10 +228,10 @@ impl Change {
                         sides.push(Side::of_word(mechanism, word));
                         continue;
                     }
-                    let path = if word == NONE {
-                        String::new()
+                    let (label, path) = if is_none {
+                        (NONE.to_owned(), String::new())
                     } else {
-                        file(word)
+                        (label, file(word))
                     };
                     sides.push(Side {
                         level: Level::Text(label.clone()),

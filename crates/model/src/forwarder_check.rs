@@ -17,6 +17,18 @@ pub(crate) fn check(
     variants: &[Variant],
     bindings: &BTreeMap<String, Binding>,
 ) {
+    for factor in &file.factors {
+        let name = factor.name.get_ref();
+        if let Some(Binding::Forwarder(levels)) = bindings.get(name)
+            && levels.values().filter(|level| level.is_none()).count() > 1
+        {
+            let message =
+                format!("several levels of {name:?} are the kernel, so that they do not differ");
+            reading
+                .warning(factor.name.span(), message)
+                .with_help("an empty table is the kernel; give all levels but one a `start`, or leave them out");
+        }
+    }
     if !bindings.values().any(Binding::has_forwarder) {
         return;
     }

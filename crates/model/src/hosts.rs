@@ -179,6 +179,21 @@ pub struct TesterHost {
 }
 
 impl Hosts {
+    /// All hosts as ssh knows them, each once: the DUT first.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        let receiver = self.tester.receiver.iter().map(|of| &of.host);
+        let generators = self.generators.iter().map(|of| &of.host);
+        let of_tester = [&self.dut.host, &self.tester.host].into_iter();
+        let mut names: Vec<&str> = Vec::new();
+        for name in of_tester.chain(receiver).chain(generators) {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
     /// The most CPUs that send from one port.
     pub(crate) fn cpus_a_port_max(&self) -> usize {
         let others = self.generators.iter().map(|of| of.cpus.len());
@@ -533,7 +548,7 @@ fn host(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<String> {
     let Err(fault) = check_destination(text) else {
         return Some(host.into_inner());
     };
-    let message = format!("{text:?} is no destination for ssh: {fault}");
+    let message = format!("{text:?} is not a valid destination for ssh: {fault}");
     reading
         .error(host.span(), message)
         .with_help("write a host of your ssh configuration, or user@host; options belong there");
@@ -591,7 +606,10 @@ fn is_interface(reading: &mut Reading<'_>, name: &Spanned<String>, kind: LabKind
         "`ip link`"
     };
     reading
-        .error(name.span(), format!("{text:?} is no name of an interface"))
+        .error(
+            name.span(),
+            format!("{text:?} is not a valid name of an interface"),
+        )
         .with_help(format!("{rule}; {list} lists them"));
     false
 }

@@ -166,10 +166,11 @@ fn load(reading: &mut Reading<'_>, file: &Table<'_>, kind: Option<LabKind>) -> L
 /// Says why a load cannot be self-clocked where tester and DUT are hosts of their own.
 pub(crate) fn no_turns(reading: &mut Reading<'_>, span: Span) {
     reading
-        .error(span, "hosts of their own do not take turns on one core")
-        .with_help(
-            "tester and DUT of this lab are such; ask for \"overload\", or for a paced load",
-        );
+        .error(
+            span,
+            "tester and DUT are separate hosts and cannot take turns on one core",
+        )
+        .with_help("ask for \"overload\", or for a paced load");
 }
 
 /// The `[router]` of a lab of that kind, which may go without; in any other it is an error.

@@ -40,6 +40,7 @@ mod traffic;
 mod traffic_check;
 mod traffic_text;
 mod variants;
+mod vlan_check;
 pub mod words;
 mod written_record;
 mod zipf;

@@ -138,7 +138,7 @@ pub enum InvalidReason {
         frames: i64,
     },
     /// Frames that reached the sink and were not what the DUT should have sent.
-    #[error("{frames} checked frames were wrong ({what})")]
+    #[error("{} wrong ({what})", checked_frames(*frames))]
     Verification {
         /// How many of the checked frames were wrong.
         frames: u64,
@@ -227,6 +227,28 @@ pub enum InvalidReason {
         /// How, and what it said last.
         what: String,
     },
+    /// More frames came out in the trial's slices than were offered in them.
+    #[error(
+        "{forwarded_frames} frames came out while {offered_frames} were offered: frames from before a slice came out in \
+         it; raise `settle_ms`"
+    )]
+    EarlierFrames {
+        /// Frames offered in its slices.
+        offered_frames: u64,
+        /// Frames that reached the sink in them.
+        forwarded_frames: u64,
+    },
+    /// Frames that were missing when the trial's slices had ended came out of the forwarder later.
+    #[error(
+        "{} of {offered_frames} came out of the forwarder only after the slice, and are not lost; raise `settle_ms`",
+        counted(*frames, "frame")
+    )]
+    LateFrames {
+        /// Frames offered in its slices.
+        offered_frames: u64,
+        /// Those that came out later.
+        frames: u64,
+    },
     /// Checked frames did not come from all the planned flows.
     #[error("checked frames came from {seen} of {planned} flows")]
     FlowsMissing {
@@ -235,6 +257,17 @@ pub enum InvalidReason {
         /// Flows planned.
         planned: u32,
     },
+}
+
+/// `1 frame`, `2 frames`.
+fn counted(number: u64, noun: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{ending}")
+}
+
+fn checked_frames(number: u64) -> String {
+    let verb = if number == 1 { "was" } else { "were" };
+    format!("{} {verb}", counted(number, "checked frame"))
 }
 
 /// More frames than were offered are not lost.
@@ -520,6 +553,26 @@ impl SliceRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_of_other_times_are_told_apart_from_lost_ones() {
+        let earlier = InvalidReason::EarlierFrames {
+            offered_frames: 1986,
+            forwarded_frames: 4226,
+        };
+        assert_eq!(
+            earlier.to_string(),
+            "4226 frames came out while 1986 were offered: frames from before a slice came out in it; raise `settle_ms`"
+        );
+        let late = InvalidReason::LateFrames {
+            offered_frames: 749,
+            frames: 739,
+        };
+        assert_eq!(
+            late.to_string(),
+            "739 frames of 749 came out of the forwarder only after the slice, and are not lost; raise `settle_ms`"
+        );
+    }
 
     #[test]
     fn more_frames_than_were_offered_are_not_called_lost() {

@@ -14,12 +14,14 @@ use crate::experiment::ExperimentFile;
 use crate::factor::FactorEntry;
 use crate::files::{Read, beside, open, short_name};
 use crate::forwarder_check;
+use crate::kind::LabKind;
 use crate::lab_file::LabFile;
 use crate::load::Load;
 use crate::references::references;
 use crate::resolved::{Design, Factor, Lab, Resolved};
 use crate::traffic::settle;
 use crate::variants::{check_factors, comparisons, control, variants};
+use crate::vlan_check;
 
 /// More than are measured in a day; a plan holds the order of all.
 const SLICES_MAX: u64 = 2_000_000;
@@ -173,13 +175,26 @@ fn resolve(
             made.as_deref().unwrap_or_default(),
             bindings,
         );
+        if lab
+            .as_ref()
+            .is_some_and(|lab| lab.lab.kind == LabKind::Netns)
+        {
+            let variants = made.as_deref().unwrap_or_default();
+            vlan_check::check(reading, &file.traffics, variants, bindings);
+        }
     }
     let has_forwarder =
         |bindings: &BTreeMap<String, Binding>| bindings.values().any(Binding::has_forwarder);
     let takes_turns = !bindings.as_ref().is_some_and(has_forwarder);
-    let traffics = lab
-        .as_ref()
-        .map(|lab| settle(reading, file.traffics, lab, takes_turns));
+    let traffics = lab.as_ref().map(|lab| {
+        settle(
+            reading,
+            file.traffics,
+            lab,
+            takes_turns,
+            file.design.slice_ms,
+        )
+    });
 
     let mut variants = made?;
     if variants.len() == 1 && !file.control {

@@ -117,6 +117,8 @@ pub(crate) struct TrafficEntry {
     traffic: Traffic,
     /// Where a VLAN is given.
     vlan: Option<Span>,
+    /// Where a burst is given.
+    burst: Option<Span>,
     /// Its place is the whole file where no load is given.
     load: Spanned<LoadChoice>,
 }
@@ -128,6 +130,7 @@ impl Default for TrafficEntry {
             is_named: false,
             traffic: Traffic::default(),
             vlan: None,
+            burst: None,
             load: Spanned::new(0..0, LoadChoice::Lab),
         }
     }
@@ -193,13 +196,18 @@ pub(crate) fn settle(
     entries: Vec<TrafficEntry>,
     lab: &LabFile,
     takes_turns: bool,
+    slice_ms: u32,
 ) -> Vec<Traffic> {
     let mut settled: Vec<Traffic> = Vec::with_capacity(entries.len());
     for entry in entries {
         let span = entry.load_span();
+        let burst = entry.burst.clone();
         let Some(traffic) = entry.settle(reading, lab) else {
             continue;
         };
+        if let Some(burst) = burst {
+            check_burst(reading, burst, &traffic, slice_ms);
+        }
         let regime = traffic.load.regime();
         if traffic.load == Load::SelfClocked && !takes_turns {
             let message = "a forwarder in user space cannot be measured self-clocked: it runs on another CPU, and does \
@@ -232,6 +240,11 @@ impl TrafficEntry {
 
     pub(crate) fn strata(&self) -> impl Iterator<Item = Stratum> {
         self.traffic.strata()
+    }
+
+    /// Where its frames' VLAN is given.
+    pub(crate) fn vlan_span(&self) -> Option<Span> {
+        self.vlan.clone()
     }
 
     /// Where its load is given, or else its table.
@@ -323,6 +336,7 @@ impl TrafficEntry {
             is_named: table.value("name").is_some(),
             traffic,
             vlan: table.value("vlan").map(Spanned::span),
+            burst: table.value("burst").map(Spanned::span),
             load,
         }
     }
@@ -373,6 +387,24 @@ impl TrafficEntry {
         }
         Some(traffic)
     }
+}
+
+/// Warns of a burst that is a large part of a slice: a slice has whole bursts, and may lack one.
+fn check_burst(reading: &mut Reading<'_>, span: Span, traffic: &Traffic, slice_ms: u32) {
+    let Some(pps) = traffic.load.intended_pps() else {
+        return;
+    };
+    let frames = pps.saturating_mul(slice_ms.into()) / 1000;
+    let burst = u64::from(traffic.burst_frames);
+    if burst == 1 || burst * 100 <= frames {
+        return;
+    }
+    let message =
+        format!("a burst of {burst} frames is more than 1 % of the {frames} frames of a slice");
+    reading.warning(span, message).with_help(
+        "a slice holds whole bursts, and a trial that is offered less than 99 % of the intended load is invalid: choose a \
+         smaller `burst`, a longer `slice_ms` or a higher pace",
+    );
 }
 
 /// How many frames per second are that part of the lab's line rate.

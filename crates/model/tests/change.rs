@@ -114,6 +114,18 @@ fn every_mechanism_of_a_lab_of_this_machine_is_written_and_read() {
     assert_eq!(texts["new/rules.nft"], "# new/rules.nft");
     assert_eq!(texts["none"], "");
 
+    for none in ["none", "off", ""] {
+        let change = of_words("tc", &[none, "v1.o"]).unwrap();
+        let resolved = written(change, NETNS, &conditions(), &["v1.o"]);
+        assert_eq!(labels(&resolved), ["none", "v1.o"], "{none:?}");
+        let Binding::Tc(programs) = &resolved.lab.bindings["tc"] else {
+            panic!("{:?}", resolved.lab.bindings);
+        };
+        assert_eq!(programs["none"], None);
+    }
+    let twice = of_words("tc", &["none", "off"]).unwrap_err();
+    assert!(matches!(twice, ChangeError::Twice { .. }), "{twice}");
+
     let change = of_words("ethtool", &["gro=on", "gro=off"]).unwrap();
     assert_eq!(change.name(), "gro-on-off");
     let resolved = written(change, NETNS, &conditions(), &[]);
@@ -228,8 +240,8 @@ fn conditions_are_written_as_they_were_asked() {
         blocks: 9,
         rounds: 3,
     };
-    let change = of_words("xdp", &["off", "fib"]).unwrap();
-    let resolved = written(change, NETNS, &asked, &[]);
+    let change = of_words("xdp", &["v1.o", "v2.o"]).unwrap();
+    let resolved = written(change, NETNS, &asked, &["v1.o", "v2.o"]);
     let traffic = &resolved.traffics[0];
     assert_eq!(traffic.families, asked.families);
     assert_eq!(FrameSizes(traffic.frame_sizes.clone()), asked.frame_sizes);

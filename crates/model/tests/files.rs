@@ -108,6 +108,9 @@ impl Files {
     }
 }
 
+/// A binding of which nobody but its probe frames knows what it does.
+const BY_COMMAND: &str = "command = { do = [\"set\", \"{level}\"], undo = [\"reset\"] }";
+
 /// An experiment of one factor, bound to a sysctl, and what follows it.
 fn small(rest: &str) -> Files {
     let experiment = format!(
@@ -398,8 +401,6 @@ fn the_load_is_the_labs_unless_the_experiment_says() {
             "frame_size = 1518\nload = { line_rate_percent = 100 }",
             812_744,
         ),
-        // A tag of 4 bytes.
-        ("vlan = 100\nload = { line_rate_percent = 100 }", 14_204_545),
         // (7 x 84 + 4 x 614 + 1538) / 12 bytes are 381.833 on the wire.
         (
             "frame_size = \"imix\"\nload = { line_rate_percent = 100 }",
@@ -408,6 +409,28 @@ fn the_load_is_the_labs_unless_the_experiment_says() {
     ] {
         assert_eq!(regime(load), (LoadRegime::Paced, Some(pps)), "{load}");
     }
+    // A tag of 4 bytes; the program may forward frames with one.
+    let lab = lab.replace("sysctl = \"net.x\"", BY_COMMAND);
+    let tagged = "[traffic]\nvlan = 100\nload = { line_rate_percent = 100 }\n";
+    let resolved = small(tagged).with("experiments/lab.toml", lab).resolved();
+    assert_eq!(resolved.traffics[0].load.intended_pps(), Some(14_204_545));
+}
+
+#[test]
+fn a_burst_that_is_a_large_part_of_a_slice_is_warned_of() {
+    let warnings = |pps: u32, burst: u32| {
+        let traffic = format!(
+            "[traffic]\nload = {{ pps = {pps} }}\nburst = {burst}\n[design]\nslice_ms = 100\n"
+        );
+        small(&traffic).warnings()
+    };
+    let large = warnings(1000, 32);
+    let expected = "a burst of 32 frames is more than 1 % of the 100 frames of a slice";
+    assert!(large.contains(expected), "{large}");
+    assert!(large.contains("burst = 32"), "{large}");
+    assert_eq!(warnings(1000, 1), "");
+    assert_eq!(warnings(32_000, 32), "");
+    assert!(!warnings(31_999, 32).is_empty());
 }
 
 #[test]
@@ -489,7 +512,7 @@ fn flows_are_sent_in_turn_unless_the_traffic_says_how_heavy_they_are() {
 #[test]
 fn tags_are_sent_in_the_lab_whose_ports_pass_them() {
     let tagged = |kind: &str| {
-        let lab = format!("kind = {kind:?}\n[bind.rp_filter]\nsysctl = \"net.x\"\n");
+        let lab = format!("kind = {kind:?}\n[bind.rp_filter]\n{BY_COMMAND}\n");
         small("[traffic]\nvlan = 100\n").with("experiments/lab.toml", &lab)
     };
     assert_eq!(tagged("netns").resolved().traffics[0].vlan, Some(100));
@@ -499,6 +522,61 @@ fn tags_are_sent_in_the_lab_whose_ports_pass_them() {
     let refused = "a lab of kind router sends no frames with a VLAN tag";
     assert!(errors.contains(refused), "{errors}");
     assert!(errors.contains("vlan = 100"), "{errors}");
+}
+
+#[test]
+fn a_variant_in_which_the_kernel_alone_forwards_has_no_frames_with_a_tag() {
+    let forwarder = "forwarder = { kernel = {}, mine = { start = [\"mine\"], ready = \"on\" } }";
+    let traffics = "[[traffic]]\nname = \"plain\"\nload = \"overload\"\n[[traffic]]\nname = \"tagged\"\nvlan = 100\n\
+                    load = \"overload\"\n";
+    let with = |levels: &str, binding: &str| {
+        let traffics = format!("levels = {levels}\n{traffics}");
+        bound(levels, binding)
+            .changed(EXPERIMENT, &format!("levels = {levels}"), &traffics)
+            .with("experiments/v1.o", "")
+            .load_seeded(7)
+    };
+    for (levels, binding, of_kernel) in [
+        (
+            "[\"kernel\", \"mine\"]",
+            forwarder,
+            Some("\"rp_filter=kernel\""),
+        ),
+        (
+            "[\"off\", \"own\"]",
+            "xdp = { off = \"off\", own = \"v1.o\" }",
+            Some("\"rp_filter=off\""),
+        ),
+        (
+            "[\"none\", \"own\"]",
+            "tc = { none = \"\", own = \"v1.o\" }",
+            Some("\"rp_filter=none\""),
+        ),
+        (
+            "[0, 1]",
+            "sysctl = \"net.x\"",
+            Some("\"rp_filter=0\", \"rp_filter=1\""),
+        ),
+        (
+            "[\"a\", \"b\"]",
+            "tc = { a = \"v1.o\", b = { object = \"v1.o\", attach = \"tcx\" } }",
+            None,
+        ),
+        ("[0, 1]", BY_COMMAND, None),
+    ] {
+        let found =
+            with(levels, binding).map_or_else(|errors| errors.render(false), |_| String::new());
+        let Some(of_kernel) = of_kernel else {
+            assert_eq!(found, "", "{binding}");
+            continue;
+        };
+        let expected = format!(
+            "the DUT's kernel drops frames with a VLAN tag, and nothing else forwards them in {of_kernel}"
+        );
+        assert!(found.contains(&expected), "{binding}\n{found}");
+        assert!(found.contains("| vlan = 100"), "{found}");
+        assert!(found.contains("[[exclude]]"), "{found}");
+    }
 }
 
 #[test]
@@ -812,6 +890,38 @@ fn a_forwarder_in_user_space_is_measured_whole_and_never_self_clocked() {
     // The kernel alone is no forwarder in user space.
     let kernel = "forwarder = { kernel = {}, mine = {} }";
     assert!(!bound(levels, kernel).resolved().takes_whole_measurements());
+    let warnings = bound(levels, kernel).warnings();
+    assert!(
+        warnings.contains("several levels of \"rp_filter\" are the kernel"),
+        "{warnings}"
+    );
+}
+
+#[test]
+fn a_forwarder_in_user_space_may_have_programs_of_its_own_on_the_ports() {
+    let levels = "levels = [\"kernel\", \"mine\"]";
+    let forwarder = "forwarder = { kernel = {}, mine = { start = [\"mine\"], ready = \"on\" } }";
+    for (other, message) in [
+        (
+            "xdp = { a = \"off\", b = \"fib\" }",
+            "\"rp_filter\" and \"other\" cannot be combined: a forwarder in user space may attach XDP and tc programs",
+        ),
+        (
+            "forwarder = { a = {}, b = { start = [\"b\"], ready = \"on\" } }",
+            "\"rp_filter\" and \"other\" set the same thing",
+        ),
+    ] {
+        let factors = format!("{levels}\n[[factor]]\nname = \"other\"\nlevels = [\"a\", \"b\"]");
+        let errors = bound("[\"kernel\", \"mine\"]", forwarder)
+            .changed(EXPERIMENT, levels, &factors)
+            .changed(
+                "experiments/lab.toml",
+                "kind = \"netns\"\n",
+                &format!("kind = \"netns\"\n[bind.other]\n{other}\n"),
+            )
+            .errors();
+        assert!(errors.contains(message), "{errors}");
+    }
 }
 
 #[test]
@@ -1376,6 +1486,7 @@ fn several_cpus_may_send_from_a_port() {
         let hosts = resolved.lab.hosts.unwrap();
         assert_eq!(hosts.tester.cpus, cpus);
         assert_eq!(hosts.generators[0].cpus, cpus);
+        assert_eq!(hosts.names(), ["router", "tester"]);
         let json = serde_json::to_string(&hosts).unwrap();
         assert_eq!(json.matches(recorded).count(), 2, "{json}");
         assert_eq!(

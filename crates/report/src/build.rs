@@ -27,6 +27,7 @@ use crate::report::{
 use crate::text;
 use crate::totals::{FlowsSection, conservation_totals, load_ratios};
 use crate::traffic_effects;
+use crate::wrong_frames;
 
 /// Under which readers see the frames that the tester's own port did not transmit.
 const NOT_TRANSMITTED: &str = "not transmitted by the tester";
@@ -282,7 +283,7 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
         let remedy = if source.contains("virtual machine") {
             "measure on bare metal, or rely on the intervals, which include this noise"
         } else if source.contains("load average") {
-            "wait until it has ended and measure again: the intervals hold what of it differs from block to block"
+            "wait until it has ended and measure again: the intervals cover only what varies from block to block"
         } else if source.contains("tunables:") {
             "prove in another way that it does something (a command with a check), or an effect of nothing may be one that was \
              never there"
@@ -325,6 +326,7 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
         warnings.push(Warning::new("W213", ["lab".to_owned()], what, what_to_do));
     }
     warnings.extend(other_passage(&loaded.resolved));
+    warnings.extend(wrong_frames::warnings(loaded));
     for variant in &loaded.resolved.variants {
         if let Some(reason) = &variant.unavailable {
             warnings.push(Warning::new(
@@ -664,7 +666,7 @@ fn other_passage(resolved: &Resolved) -> impl Iterator<Item = Warning> {
                 work(baseline),
                 with.join(", ")
             ),
-            "compare it with a forwarder that does the same work, or say what the difference is of",
+            "compare it with a forwarder that does the same work, or publish the effect with the work that each does",
         ))
     })
 }

@@ -146,6 +146,7 @@ impl Cause<'_> {
             "W230" => "the kernel hides the names of eBPF programs",
             "W231" => "the kernel interprets eBPF programs",
             "W232" => "variants that do other work than their baseline",
+            "W233" => "checked frames were wrong in attempts that do not count",
             _ => return counted(number, "warning"),
         };
         text.to_owned()

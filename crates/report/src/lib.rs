@@ -51,6 +51,7 @@ mod totals;
 mod traffic_effects;
 mod trials_plot;
 mod variant_rows;
+mod wrong_frames;
 
 pub use compare::{
     Basis, COMPARE_SCHEMA_VERSION, CompareGroup, CompareReport, CompareRow, CompareSettings,

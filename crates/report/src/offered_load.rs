@@ -208,7 +208,11 @@ pub(crate) fn held_by_load(
                      show, and its effect is larger than it looks",
                     trials.len()
                 ),
-                "offer more, of a router's lab by `overload_ratio`; or measure self-clocked",
+                match loaded.resolved.has_forwarder() {
+                    // It takes no turns with a generator.
+                    true => "offer more",
+                    false => "offer more, of a router's lab by `overload_ratio`; or measure self-clocked",
+                },
             )
         })
     };

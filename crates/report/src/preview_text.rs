@@ -116,8 +116,8 @@ impl Page<'_> {
             self.wrapped("  ", &format!("{} needs a reboot", one_line(factor)));
         }
         for factor in &preview.forwarder_factors {
-            let words = "starts a forwarder in user space anew for each measurement";
-            self.wrapped("  ", &format!("{} {words}", one_line(factor)));
+            let words = "each measurement starts the forwarder in user space again";
+            self.wrapped("  ", &format!("{}: {words}", one_line(factor)));
         }
         for factor in &preview.overwriting_factors {
             let lost = "is written to the DUT's other slice, whose content is lost";

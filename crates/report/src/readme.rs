@@ -1173,11 +1173,16 @@ pub(crate) fn load(report: &Report) -> String {
              on CPU {}",
             lab.load_cpu, lab.control_cpu
         ),
-        LoadRegime::Paced => {
-            let paces = sentences::paces(&report.traffics);
-            format!("Load: {paces}{}", own_cpu(report))
+        // The CPUs of hosts are in the environment, port by port.
+        LoadRegime::Paced if lab.kind.is_remote() => {
+            format!("Load: {}", sentences::paces(&report.traffics))
         }
-        // Its CPUs are in the environment, port by port.
+        LoadRegime::Paced => format!(
+            "Load: {}; the generator is on CPU {}{}",
+            sentences::paces(&report.traffics),
+            lab.load_cpu,
+            own_cpu(report)
+        ),
         LoadRegime::Overload if lab.kind.is_remote() => {
             "Load: overload: the tester offers more than the DUT forwards".to_owned()
         }

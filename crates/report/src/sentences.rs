@@ -642,9 +642,9 @@ pub(crate) fn lab_kind(kind: LabKind) -> &'static str {
 /// What must not be concluded.
 pub(crate) fn limits(report: &Report) -> Vec<&'static str> {
     let lab = &report.lab;
-    let (limits, losses): (&[&str], &[&str]) = match lab.kind {
+    let (mut limits, losses): (Vec<&str>, &[&str]) = match lab.kind {
         LabKind::Router => (
-            &[
+            vec![
                 "No network card and no kernel: frames are handed over in memory, so no DMA, no driver, no \
                  interrupts; what is measured is the router's own code.",
                 "Forwarding rates here do not carry over to another router; which mechanism costs more, and \
@@ -653,7 +653,7 @@ pub(crate) fn limits(report: &Report) -> Vec<&'static str> {
             &[],
         ),
         LabKind::Ssh(_) => (
-            &[
+            vec![
                 "The result is that of this DUT with these cards; another machine has another balance of CPU, \
                  memory and bus.",
             ],
@@ -664,19 +664,26 @@ pub(crate) fn limits(report: &Report) -> Vec<&'static str> {
             },
         ),
         LabKind::Netns => (
-            &[
+            vec![
                 "No network card: veth pairs, so no DMA, no driver rings, no interrupt moderation and \
                  no receive-side scaling.",
-                "The result is the CPU cost of the forwarding path of this kernel on this machine, \
-                 with the generator and the sink on the same core; a virtual machine adds its \
-                 hypervisor.",
+                if lab.dut_cpu.is_none() {
+                    "The result is the CPU cost of the forwarding path of this kernel on this machine, \
+                     with the generator and the sink on the same core; a virtual machine adds its \
+                     hypervisor."
+                } else {
+                    "The result is what forwarding costs on one CPU of this machine, in its kernel or in the \
+                     program that a variant names, with the sink on the same CPU and the generator on another; \
+                     a virtual machine adds its hypervisor."
+                },
                 "Forwarding rates here do not carry over to hardware; which variant costs more, and \
                  roughly how many ns/packet, often does.",
             ],
             lab.tester.losses(),
         ),
     };
-    limits.iter().chain(losses).copied().collect()
+    limits.extend(losses);
+    limits
 }
 
 #[cfg(test)]

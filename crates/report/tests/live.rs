@@ -3,7 +3,7 @@
 mod synthetic;
 
 use fwdlab_archive::Finished;
-use fwdlab_model::{SCHEMA_VERSION, Stratum};
+use fwdlab_model::{InvalidReason, SCHEMA_VERSION, Stratum};
 use fwdlab_report::{BlockUnderWay, Frame, LiveView, Moment, Reader, RunState, block_outcome};
 use proptest::prelude::*;
 use synthetic::Synthetic;
@@ -190,6 +190,26 @@ fn a_block_in_a_line() {
         outcomes[2].starts_with("invalid (nftables-10-stateless-rules-1 inet: "),
         "{}",
         outcomes[2]
+    );
+}
+
+#[test]
+fn what_speaks_against_all_trials_names_no_variant() {
+    let loaded = under_way().loaded();
+    let mut trials = loaded.attempts[0].trials.clone();
+    let reason = InvalidReason::Unaccounted { frames: 3 };
+    for trial in &mut trials {
+        trial.invalid.push(reason.clone());
+    }
+    let of_all = "inet: 3 frames are unaccounted for";
+    assert_eq!(block_outcome(&trials), format!("invalid ({of_all})"));
+    let what = "TTL".to_owned();
+    let own = InvalidReason::Verification { frames: 1, what };
+    trials[1].invalid.push(own);
+    let variant = &trials[1].variant;
+    assert_eq!(
+        block_outcome(&trials),
+        format!("invalid ({variant} inet: 1 checked frame was wrong (TTL); {of_all})")
     );
 }
 

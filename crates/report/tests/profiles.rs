@@ -7,7 +7,8 @@ mod synthetic;
 use std::path::Path;
 
 use fwdlab_archive::Loaded;
-use fwdlab_model::{ProfileFault, Stratum};
+use fwdlab_model::record::Fate;
+use fwdlab_model::{Binding, Forwarder, Forwards, ProfileFault, Ready, Stratum};
 use fwdlab_report::{Report, render};
 use profiled::{profiled, with_rules};
 use synthetic::Synthetic;
@@ -428,7 +429,31 @@ fn a_run_without_its_stacks_says_so_and_one_that_asked_for_none_says_nothing() {
     }
     let report = Report::build(&loaded).unwrap();
     assert_eq!(report.profiles, None);
-    assert!(codes(&report).contains(&"W219"));
+    let remedy = |loaded: &Loaded| {
+        let report = Report::build(loaded).unwrap();
+        let mut warnings = report.warnings.into_iter();
+        let found = warnings.find(|of| of.code == "W219").unwrap();
+        found.remedy.unwrap()
+    };
+    assert!(remedy(&loaded).contains("perf_event_paranoid"));
+    let mine = Forwarder {
+        start: vec!["mine".to_owned()],
+        ready: Ready::Prints("on".to_owned()),
+        stop: None,
+        forwards: Forwards::default(),
+    };
+    let forwarders = [("mine".to_owned(), Some(mine))];
+    let bindings = &mut loaded.resolved.lab.bindings;
+    bindings.insert(
+        "forwarder".to_owned(),
+        Binding::Forwarder(forwarders.into()),
+    );
+    assert!(remedy(&loaded).contains("leave [profile] out"));
+    // Where nothing is valid, nothing else was wrong with the profiles.
+    for attempt in &mut loaded.attempts {
+        attempt.fate = Fate::Invalid;
+    }
+    assert!(remedy(&loaded).contains("what made the trials invalid"));
 
     let plain = Report::build(&Synthetic::default().loaded()).unwrap();
     assert_eq!(plain.profiles, None);

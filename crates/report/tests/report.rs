@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use fwdlab_archive::{ArchiveWarning, Finished, Loaded, Place, format_observation};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    Binding, Competitor, CpuSpeed, CpuTimes, Factor, Forwarder, Forwards, LabKind, Level, Load,
-    Order, RateBasis, Ready, Record, Reference, ReferenceData, SCHEMA_VERSION, SliceRecord,
-    Stratum, System, Tester, TrialRecord, Upload, VariantName,
+    Binding, Competitor, CpuSpeed, CpuTimes, Factor, Forwarder, Forwards, InvalidReason, LabKind,
+    Level, Load, Order, RateBasis, Ready, Record, Reference, ReferenceData, SCHEMA_VERSION,
+    SliceRecord, Stratum, System, Tester, TrialRecord, Upload, VariantName,
 };
 use fwdlab_report::{Preview, Reckoned, Report, ReportError, Warning, render};
 use fwdlab_stats::ministat;
@@ -377,6 +377,35 @@ fn what_was_lost_is_told_by_variant_and_reason() {
     ] {
         assert!(readme.contains(row), "{row}\n{readme}");
     }
+}
+
+#[test]
+fn a_readme_says_where_the_load_is_generated_and_what_the_result_is_the_cost_of() {
+    let said = |load: Load, dut_cpu: Option<u32>| {
+        let mut loaded = Synthetic::default().loaded();
+        loaded.resolved.traffics[0].load = load;
+        for session in &mut loaded.sessions {
+            session.placement.dut_cpu = dut_cpu;
+        }
+        let report = Report::build(&loaded).expect("made-up records are sound");
+        render::readme(&report, "")
+    };
+    let paced = Load::Paced { pps: 400_000 };
+    let same_core = "with the generator and the sink on the same core";
+    let own = said(paced, Some(2));
+    for part in [
+        "Load: paced at 400 kpps; the generator is on CPU 1; DUT and sink are on CPU 2, the harness on CPU 0",
+        "with the sink on the same CPU and the generator on another",
+    ] {
+        assert!(own.contains(part), "{part}\n{own}");
+    }
+    assert!(!own.contains(same_core), "{own}");
+    let in_turns = said(paced, None);
+    assert!(
+        in_turns.contains("paced at 400 kpps; the generator is on CPU 1\n"),
+        "{in_turns}"
+    );
+    assert!(in_turns.contains(same_core), "{in_turns}");
 }
 
 #[test]
@@ -1299,6 +1328,37 @@ fn competitors_silent_observations_and_clock_steps_are_warned_of() {
     loaded.attempts[2].record.cpu_speeds = vec![speed(None, 2)];
     let hot = "was slowed down 2 times for being too hot, at 1.70 to 3.40 GHz";
     assert_eq!(warned(&loaded).unwrap(), hot);
+}
+
+#[test]
+fn wrong_frames_of_attempts_that_do_not_count_are_warned_of() {
+    let mut loaded = Synthetic {
+        invalid: vec![(2, 1), (3, 1)],
+        ..Synthetic::default()
+    }
+    .loaded();
+    let warnings = |loaded: &Loaded| {
+        let report = Report::build(loaded).unwrap();
+        let warnings = (report.warnings.into_iter()).filter(|warning| warning.code == "W233");
+        let said = warnings.map(|warning| (warning.subjects, warning.text));
+        said.collect::<Vec<_>>()
+    };
+    assert!(warnings(&loaded).is_empty());
+    let wrong = |frames| InvalidReason::Verification {
+        frames,
+        what: "TTL".to_owned(),
+    };
+    let mut invalid = (loaded.attempts.iter_mut()).filter(|of| of.fate == Fate::Invalid);
+    let of_one = &mut invalid.next().unwrap().trials;
+    of_one[1].invalid.push(wrong(2));
+    for trial in &mut invalid.next().unwrap().trials {
+        trial.invalid.push(wrong(3));
+    }
+    let of_one = vec!["nftables, 10 stateless rules".to_owned()];
+    let text = "checked frames of IPv4 were wrong (TTL) in attempts at block 2, which do not count";
+    let unknown = "checked frames of IPv4 were wrong (TTL) in attempts at block 3, which do not count; whose they were is not known";
+    let expected = [(Vec::new(), unknown.to_owned()), (of_one, text.to_owned())];
+    assert_eq!(warnings(&loaded), expected);
 }
 
 #[test]

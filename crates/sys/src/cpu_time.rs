@@ -22,6 +22,25 @@ pub fn run_time(process: u32, thread: u32) -> Option<Duration> {
     Some(Duration::from_nanos(ran_ns))
 }
 
+/// Whether a thread of any process runs, or waits for its CPU.
+#[must_use]
+pub fn is_runnable(process: u32, thread: u32) -> bool {
+    let stat = fs::read(format!("/proc/{process}/task/{thread}/stat"));
+    stat.is_ok_and(|stat| is_state_runnable(&String::from_utf8_lossy(&stat)))
+}
+
+/// By the third field of `/proc/PID/stat`, behind a name in parentheses that may hold anything.
+fn is_state_runnable(stat: &str) -> bool {
+    let state = stat.rsplit_once(')').map(|(_, after)| after.trim_start());
+    state.is_some_and(|state| state.starts_with('R'))
+}
+
+/// The CPU on which a thread of any process ran last; none where there is none such.
+#[must_use]
+pub fn last_cpu(process: u32, thread: u32) -> Option<u32> {
+    name_and_cpu(&format!("/proc/{process}/task/{thread}/stat")).map(|(_, cpu)| cpu)
+}
+
 /// The threads of a process; none where it has ended.
 #[must_use]
 pub fn threads_of(process: u32) -> Vec<u32> {
@@ -181,6 +200,23 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_runs_is_runnable_where_it_runs() {
+        let cpu = *crate::online_cpus().unwrap().last().unwrap();
+        std::thread::spawn(move || {
+            pin_this_thread(cpu).unwrap();
+            let (process, thread) = (std::process::id(), this_thread());
+            assert!(is_runnable(process, thread));
+            assert_eq!(last_cpu(process, thread), Some(cpu));
+        })
+        .join()
+        .unwrap();
+        assert!(!is_runnable(u32::MAX, u32::MAX));
+        assert_eq!(last_cpu(u32::MAX, u32::MAX), None);
+        assert!(is_state_runnable("12 (a) S) R 1"));
+        assert!(!is_state_runnable("12 (a) R) S 1"));
+    }
+
+    #[test]
     fn waiting_is_the_second_number() {
         let waited = |text| parse_schedstat(text).map(|waited| waited.as_nanos());
         assert_eq!(waited("12 345 6\n"), Some(345));
@@ -202,6 +238,7 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(text: String) {
             parse_stat(&text);
+            is_state_runnable(&text);
             parse_schedstat(&text);
             parse_stat(&format!("1 (x) {text}"));
         }

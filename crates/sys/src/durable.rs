@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::caller::{create_folder, give_to_caller};
@@ -39,6 +40,11 @@ impl FileError {
         }
     }
 }
+
+/// The mode of a file that everybody may read and write.
+const FOR_ALL: u32 = 0o666;
+/// That of one for its owner alone.
+const FOR_OWNER: u32 = 0o600;
 
 /// What the name of a file ends in while it is written.
 const UNFINISHED: &str = ".tmp";
@@ -103,8 +109,18 @@ pub fn own_folder(dir: &Path, name: &str) -> Result<PathBuf, FileError> {
 /// # Errors
 /// What the system refuses.
 pub fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    create_synced(path, bytes, FOR_ALL)
+}
+
+/// The same with who may read and write it, but for what the user's mask takes.
+fn create_synced(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     // A new file cannot be a link to another one.
-    File::create_new(path)
+    let mut options = OpenOptions::new();
+    options
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(path)
         .and_then(|mut file| {
             give_to_caller(&file);
             file.write_all(bytes)?;
@@ -127,6 +143,18 @@ pub fn folder_of(path: &Path) -> &Path {
 /// # Errors
 /// It cannot be written; what was there is there still.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    replace(path, bytes, FOR_ALL)
+}
+
+/// The same of a file that nobody but its owner may read.
+///
+/// # Errors
+/// As of [`write_atomically`].
+pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    replace(path, bytes, FOR_OWNER)
+}
+
+fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     let folder = folder_of(path);
     let name = path.file_name().unwrap_or_default();
     // The process is part of the name because reports of a finished run may be made twice at once.
@@ -137,7 +165,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     ));
     // Of a process that had this one's number.
     let _ = fs::remove_file(&unfinished);
-    let written = write_synced(&unfinished, bytes).and_then(|()| {
+    let written = create_synced(&unfinished, bytes, mode).and_then(|()| {
         fs::rename(&unfinished, path).map_err(FileError::of(path, "rename the new file"))
     });
     if let Err(error) = written {
@@ -279,6 +307,8 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -289,6 +319,17 @@ mod tests {
         write_atomically(&path, b"second").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"second");
         assert_eq!(entries(folder.path()).unwrap(), [path]);
+    }
+
+    #[test]
+    fn a_private_file_is_its_owners_also_where_it_was_everybodys() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("forwarder.log");
+        write_atomically(&path, b"first").unwrap();
+        write_private(&path, b"second").unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(fs::read(&path).unwrap(), b"second");
     }
 
     #[test]

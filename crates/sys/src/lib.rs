@@ -43,8 +43,8 @@ pub use bpf_map::MapEntries;
 pub use caller::{create_folder, give_to_caller};
 pub use cpu::{PinnedThread, online_cpus, pin_this_thread, prefer_this_thread};
 pub use cpu_time::{
-    RunDelay, process_cpu_time, process_ids, process_name_and_cpus, run_time, thread_cpu_time,
-    threads_kept_on, threads_of,
+    RunDelay, is_runnable, last_cpu, process_cpu_time, process_ids, process_name_and_cpus,
+    run_time, thread_cpu_time, threads_kept_on, threads_of,
 };
 pub use cycle_counter::cycle_counter;
 pub use descendants::{Descendants, STARTED_MARK};

@@ -113,8 +113,12 @@ impl Expected {
         wrong?;
         let Some(size) = self.sizes_by_length.get(&frame.len()) else {
             let lengths: Vec<String> = self.lengths().map(|length| length.to_string()).collect();
+            let untagged = match self.frames.tag() {
+                Some(_) if self.behind_tag(frame).len() == frame.len() => " without its VLAN tag",
+                _ => "",
+            };
             return Some(format!(
-                "expected {} bytes without FCS, saw {}",
+                "expected {} bytes without FCS, saw {}{untagged}",
                 lengths.join(" or "),
                 frame.len()
             ));
@@ -250,11 +254,13 @@ mod tests {
             let checked = expected.check(&untagged);
             assert_eq!(checked, (Some(1234), Some(Wrong::Length)));
             let difference = format!(
-                "expected {} bytes without FCS, saw {}",
+                "expected {} bytes without FCS, saw {} without its VLAN tag",
                 good.len(),
                 untagged.len()
             );
             assert_eq!(expected.difference(&untagged), Some(difference));
+            let short = expected.difference(&good[..good.len() - 1]).unwrap();
+            assert!(!short.contains("VLAN"), "{short}");
         }
     }
 

@@ -3,6 +3,7 @@
 use aya::maps::{Array, MapData, PerCpuArray, PerCpuValues};
 use aya::programs::xdp::XdpMode;
 use fwdlab_model::{AddressFamily, Forwards, Verification};
+use std::collections::BTreeMap;
 use std::iter::Sum;
 use std::net::IpAddr;
 
@@ -82,6 +83,19 @@ impl SinkCounts {
             .into_iter()
             .zip(self.wrong_frames)
             .filter(|&(_, frames)| frames > 0)
+    }
+
+    /// What differed since the sink had counted so much, with how many frames.
+    #[must_use]
+    pub fn wrong_frames_since(&self, before: &Self) -> BTreeMap<String, u64> {
+        let mut since = self.clone();
+        for (frames, before) in since.wrong_frames.iter_mut().zip(before.wrong_frames) {
+            *frames = frames.saturating_sub(before);
+        }
+        let by_kind = since.wrong_frames_by_kind();
+        by_kind
+            .map(|(kind, frames)| (kind.to_owned(), frames))
+            .collect()
     }
 
     /// The outcome of the check, for the records.

@@ -40,7 +40,7 @@ pub(crate) fn run(bench: &Bench, settings: &Settings) -> Result<Vec<Figure>> {
     bench.leave_load_cpu()?;
     let resolved = experiment()?;
     let state_directory = fwdlab_lab::state_directory()?;
-    let (lab, _) = Lab::open(&resolved, &state_directory, bench.interrupts)?;
+    let lab = Lab::open(&resolved, &state_directory, bench.interrupts, &mut |_| {})?;
     let Lab::Netns(mut lab) = lab else {
         unreachable!("the experiment is of this machine's kernel");
     };

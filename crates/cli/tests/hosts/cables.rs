@@ -264,7 +264,7 @@ fn a_search_that_cannot_be_made_says_why_and_changes_nothing() {
     };
     let hosts = ["router", "tester"];
     // Not at a terminal: what would be set down is listed.
-    let ports = "DUT's eth1, DUT's eth2, tester's eth1, tester's eth2; there is no terminal to ask at, so agree with --yes";
+    let ports = "DUT's eth1, DUT's eth2, tester's eth1, tester's eth2; no terminal to ask at; pass --yes to agree";
     refused(hosts, &[], 2, ports);
     // What Linux would drop with a port is not put at risk.
     let inside = |words: &str| {
@@ -351,10 +351,8 @@ fn a_killed_search_is_put_back() {
     let restored = rig.fwdlab(&["restore"]).output().unwrap();
     assert_eq!(restored.status.code(), Some(0), "{}", text(&restored));
     for expected in [
-        "eth1, left by ",
-        "it back to up on ",
-        "eth2, left by ",
-        "it back to down on ",
+        "set back to up: eth1, left by ",
+        "set back to down: eth2, left by ",
     ] {
         assert!(text(&restored).contains(expected), "{}", text(&restored));
     }

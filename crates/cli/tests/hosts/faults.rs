@@ -473,7 +473,7 @@ fn a_load_whose_run_stands_still_ends_by_itself() {
     let output = finish(child);
     assert!(is_measured(&output), "{}", text(&output));
     assert!(
-        text(&output).contains("measures this block again"),
+        text(&output).contains("repeating this block"),
         "{}",
         text(&output)
     );

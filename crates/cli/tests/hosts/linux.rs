@@ -143,19 +143,21 @@ fn a_killed_run_sends_nothing_more_and_is_put_back_and_continued() {
     // Here each change stands in the journal and in its copy, and is told once, in words.
     let listed = rig.fwdlab(&["restore", "--list", lab]).output().unwrap();
     let listed = String::from_utf8(listed.stdout).unwrap();
-    let lines: Vec<&str> = listed.lines().collect();
+    let lines: Vec<&str> = listed
+        .lines()
+        .filter(|line| line.starts_with("  "))
+        .collect();
     let changes: BTreeSet<&str> = lines
         .iter()
         .map(|line| line.split(", left by").next().unwrap())
         .collect();
     assert_eq!(changes.len(), lines.len(), "{listed}");
     assert!(!listed.contains("sh -c"), "{listed}");
-    let both = "jsonl and in /var/lib/fwdlab/copies/";
-    let forwarding = lines
-        .iter()
-        .find(|line| line.contains("forwarding") && line.contains(both));
+    let both = ".jsonl and its copy there, /var/lib/fwdlab/copies/";
+    assert_eq!(listed.matches(both).count(), 1, "{listed}");
+    let forwarding = lines.iter().find(|line| line.contains("forwarding"));
     assert!(
-        forwarding.is_some_and(|line| line.contains(": to set it back to 0 on host router")),
+        forwarding.is_some_and(|line| line.contains(": to be set back to 0")),
         "{listed}"
     );
     let listed = elsewhere(rig.fwdlab(&["restore", "--list", lab]));
@@ -174,9 +176,18 @@ fn a_killed_run_sends_nothing_more_and_is_put_back_and_continued() {
         text(&listed)
     );
     assert_eq!(rig.sent_frames(), sent);
-    // The journal here does not know that it was done.
+    // The journal here does not know that it was done, and what the host was set to since stays.
+    let forwarding = |script: &str| {
+        let script = format!("{script} /proc/sys/net/ipv4/ip_forward");
+        rig.lab.inside(Host::Dut, &["sh", "-c", &script])
+    };
+    forwarding("echo 1 >");
     let restored = rig.fwdlab(&["restore"]).output().unwrap();
     assert_eq!(restored.status.code(), Some(0), "{}", text(&restored));
+    let by_another = "put back by another controller; nothing was changed";
+    assert!(text(&restored).contains(by_another), "{}", text(&restored));
+    assert_eq!(forwarding("cat").trim(), "1");
+    forwarding("echo 0 >");
     assert_as_before(&rig, &before);
     let output = rig.run().output().unwrap();
     rig.assert_measured(&output, BLOCKS);
@@ -481,7 +492,7 @@ fn what_a_program_left_running_on_a_host_ends_before_its_level_is_taken_back() {
     let restored = rig.fwdlab(&["restore"]).output().unwrap();
     assert_eq!(restored.status.code(), Some(0), "{}", text(&restored));
     assert!(
-        text(&restored).contains("what factor \"marker\" at level"),
+        text(&restored).contains("processes started by factor \"marker\" at level"),
         "{}",
         text(&restored)
     );

@@ -106,12 +106,7 @@ impl CpuAccount {
         }
     }
 
-    /// Whether a reading takes so little time that the load may stand still for it.
-    pub(crate) fn reads_at_once(&self) -> bool {
-        matches!(self, Self::Scheduler(_) | Self::None)
-    }
-
-    /// What each took so far.
+    /// What each took so far, which takes up to some milliseconds to read.
     pub(crate) fn read(&self) -> Reading {
         match self {
             Self::Scheduler(scheduler) => Reading::Scheduler(scheduler.by_name()),

@@ -427,6 +427,12 @@ fn station(interface: &str) -> Result<Answer, String> {
         return Err(taken_by(interface, &master));
     }
     let found = fwdlab_sys::interface(interface).map_err(text)?;
+    if !found.is_up {
+        return Err(format!(
+            "{interface} is down; bring it up (`ip link set {interface} up`). If a killed `fwdlab lab new` has left it so, \
+             `fwdlab restore` on its controller puts it back"
+        ));
+    }
     Ok(Answer::Station(Station {
         mac: MacAddress(found.mac).to_string(),
         is_virtual: !is_card(interface),

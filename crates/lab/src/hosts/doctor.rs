@@ -214,7 +214,7 @@ fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Find
     let mut dut = match open_dut(&connection, of, system, &resolved) {
         Ok(dut) => dut,
         Err(error) => {
-            let remedy = "put it right, or name other interfaces in the lab file";
+            let remedy = "correct what the error names, or name other interfaces in the lab file";
             findings.push(Finding::fatal(named("ports"), error.to_string(), remedy));
             return findings;
         }
@@ -547,7 +547,11 @@ fn examine_tester(lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Finding> {
     let started = open_tester(hosts, &resolved, &mut connect)
         .and_then(|mut started| started.stations().map(|stations| (started, stations)));
     findings.push(match started {
-        Err(error) => Finding::fatal(check, error.to_string(), "put it right, or change [tester]"),
+        Err(error) => Finding::fatal(
+            check,
+            error.to_string(),
+            "correct what the error names, or change [tester]",
+        ),
         Ok((started, [generator, sink])) => {
             let hosts: Vec<String> = started
                 .described()

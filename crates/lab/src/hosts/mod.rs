@@ -41,7 +41,7 @@ use fwdlab_sys::Interrupts;
 
 pub use self::agent::serve_agent;
 pub(crate) use self::doctor::examine_hosts;
-pub(crate) use self::journal_copy::copies;
+pub(crate) use self::journal_copy::{copies, leave_undone, note_undone, refuse_others};
 pub use self::linux::{StackWatch, serve_stacks};
 pub(crate) use self::ssh::Connection;
 pub(crate) use self::surveyed::SurveyedHost;
@@ -277,13 +277,26 @@ impl HostsLab {
     /// # Errors
     /// `Host` for what could not, and those of the connection.
     pub fn unavailable(&mut self, asks: Asks) -> Result<Vec<Option<String>>, LabError> {
-        match self.unavailable_now(asks) {
+        let result = match self.unavailable_now(asks) {
             Err(error) if error.is_of_a_connection() => {
                 let link = self.link_once()?;
                 self.go_on_over(link);
                 self.unavailable_now(asks)
             }
             result => result,
+        };
+        result.map_err(|error| self.explained(error))
+    }
+
+    /// What is wrong with a DUT that was at rest when the lab was opened may be of another controller's run, which has begun
+    /// since, as its copy there tells.
+    fn explained(&self, error: LabError) -> LabError {
+        let connection = &self.link.dut_connection;
+        let is_of_dut = matches!(&error, LabError::Host { host, .. } if host == connection.host());
+        let others = || refuse_others(connection, &copies(connection)?, &self.controller);
+        match is_of_dut.then(others) {
+            Some(Err(others @ LabError::Host { .. })) => others,
+            _ => error,
         }
     }
 
@@ -368,7 +381,7 @@ impl HostsLab {
         loop {
             let error = match self.measure_once(run) {
                 Err(error) if error.is_of_a_connection() && tries < ATTEMPTS => error,
-                result => return result,
+                result => return result.map_err(|error| self.explained(error)),
             };
             tries += 1;
             (run.on_event)(LabEvent::Again {
@@ -484,6 +497,7 @@ impl HostsLab {
         let (log, differing_facts) = measurement.finish()?;
         let mut asked = AskedLoad::of(&self.resolved);
         asked.unaccounted_ratio_max = UNACCOUNTED_RATIO_MAX;
+        asked.counts_at_once = false;
         let mut outcome = sequence.outcome(log, &asked);
         outcome.block.differing_facts = differing_facts;
         outcome.block.tester = Some(self.link.tester.sender());

@@ -7,7 +7,7 @@ use fwdlab_model::{CommandBinding, Level};
 use super::descendants;
 use super::ssh::Connection;
 use crate::LabError;
-use crate::journal::{ChangeId, Journal};
+use crate::journal::{ChangeId, Journal, PROCESSES_OF};
 use crate::mechanism::step::Errand;
 use crate::program::command_line;
 
@@ -50,10 +50,7 @@ impl OwnPrograms {
         // The latest is undone first: what the program has started could change the host behind the undo.
         let mut changes = journal.announce_all([
             (what.clone(), connection.undo_by(undo)),
-            (
-                format!("what {what} has started"),
-                connection.undo_by(ending),
-            ),
+            (format!("{PROCESSES_OF} {what}"), connection.undo_by(ending)),
         ])?;
         changes.reverse();
         self.0.insert(factor.to_owned(), (level.clone(), changes));

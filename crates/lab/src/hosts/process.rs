@@ -76,16 +76,16 @@ impl AgentProcess {
                 cpus: Vec::new(),
             },
         };
-        let line = process.line("its first words", PATIENCE)?;
+        let line = process.line("starting fwdlab", PATIENCE)?;
         process.hello = serde_json::from_str(&line)
-            .map_err(|error| process.failed("its first words", &error.to_string()))?;
+            .map_err(|error| process.failed("starting fwdlab", &error.to_string()))?;
         let version = env!("CARGO_PKG_VERSION");
         if process.hello.protocol != PROTOCOL || process.hello.fwdlab != version {
             let why = format!(
                 "its fwdlab is version {} and this one {version}; give the lab file the program of this version",
                 process.hello.fwdlab
             );
-            return Err(process.failed("its version", &why));
+            return Err(process.failed("starting fwdlab", &why));
         }
         Ok(process)
     }
@@ -128,7 +128,7 @@ impl AgentProcess {
         let mut line = serde_json::to_string(ask).expect("a request is plain data");
         line.push('\n');
         say(&self.requests, &line).map_err(|error| match error.kind() {
-            io::ErrorKind::BrokenPipe => self.ended(what, "it ended"),
+            io::ErrorKind::BrokenPipe => self.closed(what),
             _ => self.ended(what, &error.to_string()),
         })
     }
@@ -151,10 +151,22 @@ impl AgentProcess {
         match self.answers.recv_timeout(patience) {
             Ok(Ok(line)) => Ok(line),
             Ok(Err(error)) => Err(self.ended(what, &error)),
-            Err(RecvTimeoutError::Disconnected) => Err(self.ended(what, "it ended")),
+            Err(RecvTimeoutError::Disconnected) => Err(self.closed(what)),
             Err(RecvTimeoutError::Timeout) => {
                 Err(self.failed(what, &format!("no answer in {} s", patience.as_secs())))
             }
+        }
+    }
+
+    /// That nothing leads to the process any more, with its last words or those of ssh.
+    fn closed(&mut self, what: &str) -> LabError {
+        LabError::RemoteClosed {
+            host: self.connection.host().to_owned(),
+            what: what.to_owned(),
+            said: match &*killed(&mut self.child) {
+                "" => String::new(),
+                said => format!(": {}", start(said)),
+            },
         }
     }
 

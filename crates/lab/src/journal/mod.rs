@@ -7,34 +7,32 @@
 
 mod copy;
 mod place;
+mod turn;
 mod undo;
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use fwdlab_sys::Process;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::copy::{FoundCopy, KeepCopy, found};
+pub(crate) use self::copy::{FoundCopy, KeepCopy, found, lines_of_undone};
 pub use self::place::state_directory;
 pub(crate) use self::place::{HOST_JOURNAL, boot_journal, controller, host_journal};
+pub(crate) use self::turn::Turn;
 pub use self::undo::Undo;
-pub(crate) use self::undo::{BootUntil, CarryOut, Destination, Started, Until};
+pub(crate) use self::undo::{BootUntil, CarryOut, Destination, NOTHING, Started, Until};
 
 use crate::LabError;
 use crate::kernel_file::read;
 
 /// What is changed first on a host: that there is a copy of the journal.
 pub(crate) const COPY: &str = "copy of the journal";
-
-/// How long a run waits for its turn at a journal.
-const TURN_MAX: Duration = Duration::from_secs(120);
+/// What a change is called that is put back by ending processes; what started them follows.
+pub(crate) const PROCESSES_OF: &str = "processes started by";
 
 /// Which change of which process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,12 +81,23 @@ pub(crate) struct Change {
     /// What is changed, for the reader.
     pub(crate) what: String,
     pub(crate) undo: Undo,
+    /// Where the change is that there is a copy: the folder of the journal, which says whose run it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) directory: Option<PathBuf>,
 }
 
 impl Change {
     /// Whether it is that there is a copy of the journal.
     pub(crate) fn is_of_copy(&self) -> bool {
         self.what == COPY
+    }
+
+    /// Whether it is that there is a copy at that path.
+    pub(crate) fn is_of_copy_at(&self, path: &str) -> bool {
+        let Undo::OnHost { arguments, .. } = &self.undo else {
+            return false;
+        };
+        self.is_of_copy() && arguments.last().is_some_and(|last| last == path)
     }
 }
 
@@ -216,7 +225,15 @@ impl Journal {
             && !announced.is_empty()
         {
             let removal = copy.removal();
-            announced.insert(0, self.change(COPY.to_owned(), removal));
+            let directory = self.path.parent().map(Path::to_owned);
+            let change = self.change(COPY.to_owned(), removal);
+            announced.insert(
+                0,
+                Change {
+                    directory,
+                    ..change
+                },
+            );
         }
         let mut lines: Vec<Line> = announced.iter().cloned().map(Line::Change).collect();
         Turn::wait(&self.path)?.append(&lines)?;
@@ -260,6 +277,7 @@ impl Journal {
                 .to_string(),
             what,
             undo,
+            directory: None,
         }
     }
 
@@ -315,10 +333,18 @@ impl Journal {
         let mut left = Vec::new();
         let mut done = self.undo_at_once();
         while let Some(change) = self.open.pop() {
-            // The copy has to outlive what it tells of.
-            if change.is_of_copy() && !left.is_empty() {
-                left.insert(0, change);
-                continue;
+            if change.is_of_copy() {
+                // The copy has to outlive what it tells of.
+                if !left.is_empty() {
+                    left.insert(0, change);
+                    continue;
+                }
+                // Without the copy another controller may use the host: whoever comes after this process must not undo
+                // all that once more.
+                if let Err(error) = self.write_down(&mut done) {
+                    self.open.push(change);
+                    return Err(error);
+                }
             }
             match self.here().carry_out(&change.undo) {
                 Ok(()) => done.push(Line::Undone { id: change.id }),
@@ -334,10 +360,17 @@ impl Journal {
         }
         self.open.append(&mut left);
         self.dut = None;
-        if !done.is_empty() {
-            Turn::wait(&self.path)?.append(&done)?;
-        }
+        self.write_down(&mut done)?;
         first_error
+    }
+
+    /// Appends lines to the journal alone, and takes them out of what is to be appended.
+    fn write_down(&self, lines: &mut Vec<Line>) -> Result<(), LabError> {
+        if !lines.is_empty() {
+            Turn::wait(&self.path)?.append(lines)?;
+            lines.clear();
+        }
+        Ok(())
     }
 }
 
@@ -348,111 +381,6 @@ impl Drop for Changes<'_> {
     fn drop(&mut self) {
         // What cannot be undone now stands in the journal, where the next run finds it.
         let _ = self.0.undo_all();
-    }
-}
-
-/// A process's turn at a journal: nobody else reads or writes it until the value goes.
-#[derive(Debug)]
-pub(crate) struct Turn {
-    path: PathBuf,
-    file: File,
-}
-
-impl Turn {
-    /// Waits for a turn, and cuts a torn last line.
-    pub(crate) fn wait(path: &Path) -> Result<Self, LabError> {
-        let failed = |source| failed("opening", path)(source);
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            // Files of hosts stand in it, which may hold keys.
-            .mode(0o600)
-            .open(path)
-            .map_err(failed)?;
-        let start = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::Error(source)) => return Err(failed(source)),
-                Err(TryLockError::WouldBlock) if start.elapsed() > TURN_MAX => {
-                    return Err(LabError::JournalTaken {
-                        path: path.to_owned(),
-                        seconds: TURN_MAX.as_secs(),
-                    });
-                }
-                Err(TryLockError::WouldBlock) => sleep(Duration::from_millis(5)),
-            }
-        }
-        let mut turn = Self {
-            path: path.to_owned(),
-            file,
-        };
-        turn.cut_torn_line()?;
-        Ok(turn)
-    }
-
-    fn cut_torn_line(&mut self) -> Result<(), LabError> {
-        let mut last = [b'\n'];
-        let looked = self
-            .file
-            .seek(SeekFrom::End(-1))
-            .and_then(|_| self.file.read_exact(&mut last));
-        // An empty file has no last byte to look at.
-        if looked.is_err() || last == *b"\n" {
-            return Ok(());
-        }
-        let text = self.text()?;
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        self.file
-            .set_len(whole as u64)
-            .and_then(|()| self.file.sync_all())
-            .map_err(failed("cutting the torn line of", &self.path))
-    }
-
-    fn text(&mut self) -> Result<String, LabError> {
-        let mut bytes = Vec::new();
-        self.file
-            .rewind()
-            .and_then(|()| self.file.read_to_end(&mut bytes))
-            .map_err(failed("reading", &self.path))?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    }
-
-    fn open_changes(&mut self) -> Result<Vec<Change>, LabError> {
-        let text = self.text()?;
-        open_changes(&text).map_err(damaged(&self.path))
-    }
-
-    /// Changes of processes that are gone, the latest first.
-    pub(crate) fn left_changes(&mut self) -> Result<Vec<Change>, LabError> {
-        let mut changes = self.open_changes()?;
-        leave_the_living(&mut changes, &boot()?);
-        Ok(changes)
-    }
-
-    /// Writes down that changes are undone. A journal in which nothing is open is started afresh.
-    pub(crate) fn close(
-        &mut self,
-        done: impl IntoIterator<Item = ChangeId>,
-    ) -> Result<(), LabError> {
-        let lines: Vec<_> = done.into_iter().map(|id| Line::Undone { id }).collect();
-        self.append(&lines)?;
-        if self.open_changes()?.is_empty() {
-            self.file
-                .set_len(0)
-                .and_then(|()| self.file.sync_all())
-                .map_err(failed("emptying", &self.path))?;
-        }
-        Ok(())
-    }
-
-    /// Appends lines; they are durable when this returns.
-    fn append(&mut self, lines: &[Line]) -> Result<(), LabError> {
-        self.file
-            .write_all(text_of(lines).as_bytes())
-            .and_then(|()| self.file.sync_all())
-            .map_err(failed("appending to", &self.path))
     }
 }
 
@@ -522,10 +450,11 @@ mod tests {
             time: "2026-11-21T15:00:00Z".into(),
             what: format!("change {number}"),
             undo,
+            directory: None,
         }
     }
 
-    fn removal(number: u64) -> Change {
+    pub(super) fn removal(number: u64) -> Change {
         let name = format!("fwdlab-7-9-{number}");
         change(number, Undo::RemoveNamespace { name })
     }
@@ -602,22 +531,6 @@ mod tests {
             r#"{"record":"change","id":{"boot":"b","pid":7,"start_time":9,"number":1},"time":"2026-11-21T15:00:00Z","what":"change 1","undo":{"kind":"run","namespace":"fwdlab-7-9-dut","arguments":["rm","a file"]}}"#
         );
         assert_eq!(run.to_string(), r#"run rm "a file""#);
-    }
-
-    #[test]
-    fn a_torn_line_is_cut_before_the_next_one_is_written() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("dut.jsonl");
-        fs::write(&path, text_of(&[Line::Change(removal(1))]) + "{\"reco").unwrap();
-        Turn::wait(&path)
-            .unwrap()
-            .append(&[Line::Change(removal(2))])
-            .unwrap();
-        let written = fs::read_to_string(&path).unwrap();
-        assert_eq!(open_changes(&written).unwrap(), [removal(1), removal(2)]);
-        fs::write(&path, "torn from the start").unwrap();
-        Turn::wait(&path).unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"");
     }
 
     #[test]
@@ -702,6 +615,44 @@ mod tests {
         assert_eq!(open_in(&copied.borrow()), open());
         journal.undo_all().unwrap();
         assert_eq!(open(), [""; 0]);
+    }
+
+    /// Notes what a journal has open whenever it undoes something.
+    #[derive(Debug)]
+    struct Looking {
+        path: PathBuf,
+        seen: RefCell<Vec<usize>>,
+    }
+
+    impl CarryOut for Looking {
+        fn carry_out(&self, _: &Undo) -> Result<(), LabError> {
+            let open = read_open_changes(&self.path)?;
+            self.seen.borrow_mut().push(open.len());
+            Ok(())
+        }
+    }
+
+    /// Killed behind the removal of the copy, the process would leave changes that its controller undoes again, over what
+    /// another one has set since.
+    #[test]
+    fn what_is_undone_is_written_down_before_the_copy_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let looking = Rc::new(Looking {
+            path: folder.path().join("dut.jsonl"),
+            seen: RefCell::default(),
+        });
+        let mut journal = Journal::open(folder.path(), "dut", looking.clone()).unwrap();
+        journal.keep_copy(Box::new(BrokenCopy {
+            times: Cell::new(0),
+            text: Rc::default(),
+        }));
+        for what in ["one", "other"] {
+            let name = "fwdlab-1-2-never-there".to_owned();
+            let undo = Undo::RemoveNamespace { name };
+            journal.announce(what.to_owned(), undo).unwrap();
+        }
+        journal.undo_all().unwrap();
+        assert_eq!(*looking.seen.borrow(), [3, 3, 1]);
     }
 
     #[test]

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::LabError;
 use crate::program::command_line;
 
+/// A program that does nothing, where all that has to be done is to end what was started.
+pub(crate) const NOTHING: [&str; 1] = ["true"];
+
 /// How a host is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Destination {
@@ -153,14 +156,18 @@ impl fmt::Display for Undo {
         match self {
             Self::RemoveNamespace { name } => write!(f, "remove namespace {name}"),
             Self::Run {
-                arguments, started, ..
-            } => {
-                write!(f, "run {}", command_line(arguments))?;
-                match started {
-                    Some(_) => f.write_str(", once what the command started has ended"),
-                    None => Ok(()),
-                }
+                arguments,
+                started: None,
+                ..
+            } => write!(f, "run {}", command_line(arguments)),
+            Self::Run { arguments, .. } if *arguments == NOTHING => {
+                f.write_str("end what it started")
             }
+            Self::Run { arguments, .. } => write!(
+                f,
+                "end what it started, and run {}",
+                command_line(arguments)
+            ),
             Self::WriteSysctl { setting, value } => {
                 write!(f, "set sysctl {setting} to {:?}", value.trim())
             }

@@ -1,5 +1,7 @@
 //! The user's own programs: one sets a level, one takes it back, one may tell it.
 
+use std::path::Path;
+
 use fwdlab_model::{CommandBinding, Level, Variant};
 
 use super::Mechanism;
@@ -21,19 +23,33 @@ pub(super) struct OwnersPrograms {
 
 /// What finds out whether a program is installed.
 pub(super) fn installed(name: &str) -> Vec<String> {
-    owned(&["sh", "-c", "command -v -- \"$0\"", name])
+    // Some shells find a path that may not be executed.
+    let look = "case $0 in */*) test -x \"$0\" && ! test -d \"$0\" && echo \"$0\";; *) command -v -- \"$0\";; esac";
+    owned(&["sh", "-c", look, name])
 }
 
-/// Why a level cannot be set without a program; none where that is installed.
+/// Why a level cannot be set without a program; none where that is installed. A path is relative to `folder`, where that is
+/// known.
 pub(super) fn missing(
     name: &str,
+    folder: Option<&Path>,
     factor: &str,
     level: &Level,
     answers: &Answers,
 ) -> Option<String> {
     let level = level.to_string();
     answers.get(&installed(name)).is_none().then(|| {
-        format!("the program {name:?} is not installed, but factor {factor:?} at level {level:?} needs it; install it")
+        if !name.contains('/') {
+            return format!(
+                "the program {name:?} is not installed, but factor {factor:?} at level {level:?} needs it; install it"
+            );
+        }
+        let folder = folder.filter(|_| Path::new(name).is_relative());
+        let place = folder.map_or_else(String::new, |folder| format!(" in {}", folder.display()));
+        format!(
+            "there is no executable file {name:?}{place}, but factor {factor:?} at level {level:?} needs it; correct the \
+             path, or make the file executable (chmod +x)"
+        )
     })
 }
 
@@ -53,7 +69,7 @@ impl Mechanism for OwnersPrograms {
             return Ok(None);
         };
         let mut programs = self.binding.programs();
-        Ok(programs.find_map(|name| missing(name, &self.factor, level, answers)))
+        Ok(programs.find_map(|name| missing(name, None, &self.factor, level, answers)))
     }
 
     fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {
@@ -97,7 +113,30 @@ pub(crate) fn holds(text: &str, level: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::process::Command;
+
     use super::*;
+
+    #[test]
+    fn a_program_is_on_the_path_or_an_executable_file() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("router"), "#!/bin/sh\n").unwrap();
+        let is_found = |name: &str| {
+            let words = installed(name);
+            let mut look = Command::new(&words[0]);
+            let look = look.args(&words[1..]).current_dir(folder.path());
+            look.output().unwrap().status.success()
+        };
+        assert!(is_found("sh") && is_found("/bin/sh"));
+        for name in ["no-such-program", "./no-router", "./router", "./", "router"] {
+            assert!(!is_found(name), "{name}");
+        }
+        let executable = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(folder.path().join("router"), executable).unwrap();
+        assert!(is_found("./router"));
+    }
 
     #[test]
     fn a_level_is_found_as_a_word() {

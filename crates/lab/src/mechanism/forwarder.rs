@@ -2,6 +2,7 @@
 //! stack, where packet sockets leave the original.
 
 use std::collections::BTreeMap;
+use std::env;
 
 use fwdlab_model::{Direction, Forwarder, Variant};
 use fwdlab_traffic::{TrafficError, object_bytes};
@@ -75,7 +76,9 @@ impl Mechanism for Forwarders {
             return Ok(None);
         };
         let mut programs = forwarder.programs();
-        let missing = programs.find_map(|name| missing(name, &self.factor, level, answers));
+        let folder = env::current_dir().ok();
+        let missing = programs
+            .find_map(|name| missing(name, folder.as_deref(), &self.factor, level, answers));
         Ok(missing.or_else(|| answers.not_attachable.get(&Hook::TcIngress).cloned()))
     }
 

@@ -180,10 +180,13 @@ fn on_or_off(is_on: bool) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use fwdlab_packet::MacAddress;
 
     use super::*;
     use crate::addresses::DUT_IN_MAC;
+    use crate::program;
 
     fn settings() -> DutSettings {
         let features = [("rx-gro", true), ("tx-checksum-sctp", true)];
@@ -252,5 +255,40 @@ mod tests {
             Vec::<String>::new()
         );
         assert_eq!(DutSettings::read(&mut topology).unwrap(), before);
+    }
+
+    #[test]
+    fn routes_that_are_gone_come_back_those_of_the_ports_networks_too() {
+        testkit::require_root!();
+        testkit::require_tool!("ip");
+        let _machine = testkit::own_the_machine();
+        let mut topology = Topology::build().unwrap();
+        let before = DutSettings::read(&mut topology).unwrap();
+        let ip = |topology: &Topology, arguments: &[&str]| {
+            let words = [&["ip"][..], arguments].concat();
+            let run = || program::run(&words, "");
+            topology.dut().run(run).unwrap().unwrap()
+        };
+        let routes = |topology: &Topology| {
+            let routes = ip(topology, &["route", "show", "table", "main"]);
+            routes.lines().map(str::to_owned).collect::<BTreeSet<_>>()
+        };
+        let were = routes(&topology);
+        assert!(
+            were.iter().any(|route| route.contains("scope link")),
+            "{were:?}"
+        );
+        for family in ["-4", "-6"] {
+            ip(&topology, &[family, "route", "flush", "table", "main"]);
+        }
+        assert!(routes(&topology).is_empty());
+        before.put_back(&mut topology).unwrap();
+        assert_eq!(routes(&topology), were);
+        let inet6 = ip(&topology, &["-6", "route", "show", "table", "main"]);
+        let of_network = |port: &str| {
+            let mut routes = inet6.lines();
+            routes.any(|route| route.contains(&format!("dev {port} proto kernel metric 256")))
+        };
+        assert!(of_network(DUT_IN) && of_network(DUT_OUT), "{inet6}");
     }
 }

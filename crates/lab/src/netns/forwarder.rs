@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use fwdlab_model::{Forwarder, Ready};
 use fwdlab_sys::{Descendants, NetworkNamespace};
 
-use crate::journal::{ChangeId, Journal, Started, Undo};
+use crate::journal::{ChangeId, Journal, NOTHING, Started, Undo};
 use crate::mechanism::step::owned;
 use crate::{LabError, kept_log, program};
 
@@ -29,8 +29,11 @@ const STEP: Duration = Duration::from_millis(2);
 const LOG_BYTES_MAX: usize = 512 << 10;
 /// One of several threads that ran for so much of their time is the one that forwards.
 const FORWARDING_RATIO_MIN: f64 = 0.9;
-/// Where all ran for less, none can be said to be the one that forwards.
+/// Where all ran for less, none can be said to be the one that forwards; one that ran for less sleeps.
 const TELLING_TIME_MIN: Duration = Duration::from_millis(1);
+
+/// How long a thread has run, by process and thread.
+pub(super) type Ran = ((u32, u32), Duration);
 
 /// One that runs, or has ended.
 pub(super) struct RunningForwarder {
@@ -43,7 +46,7 @@ pub(super) struct RunningForwarder {
     level: String,
     forwarder: Forwarder,
     /// How long each of its threads had run when it was ready, by process and thread.
-    ran_before: Vec<((u32, u32), Duration)>,
+    ran_before: Vec<Ran>,
     /// Whether it has ended by itself.
     has_crashed: bool,
 }
@@ -64,8 +67,7 @@ impl RunningForwarder {
             format!("forwarder {level:?}"),
             Undo::Run {
                 namespace: dut.name().to_owned(),
-                // All that has to be done is to end what was started.
-                arguments: owned(&["true"]),
+                arguments: owned(&NOTHING),
                 started: Some(Started::of(&started)),
             },
         )?;
@@ -230,27 +232,28 @@ impl RunningForwarder {
     /// was ready. Other threads that may run there are moved to another CPU.
     ///
     /// # Errors
-    /// `Forwarder` where the busiest thread may not run there, and where several ran there.
+    /// `Forwarder` where the busiest thread may not run there, and where others that do not sleep ran there last.
     pub(super) fn keep_cpu_to_one_thread(
         &mut self,
         cpu: u32,
         others_cpu: u32,
     ) -> Result<(), LabError> {
-        let since_ready = |((process, thread), time): ((u32, u32), Duration)| {
+        let since_ready = |(thread, time): Ran| {
             let mut before = self.ran_before.iter();
-            let before = before.find(|(before, _)| *before == (process, thread));
+            let before = before.find(|(before, _)| *before == thread);
             let before = before.map_or(Duration::ZERO, |(_, time)| *time);
             (thread, time.saturating_sub(before))
         };
         let mut times: Vec<_> = self.run_times().into_iter().map(since_ready).collect();
         times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-        let Some(&(forwarding, time)) = times.first().filter(|(_, time)| *time >= TELLING_TIME_MIN)
+        let Some(&((_, forwarding), time)) =
+            times.first().filter(|(_, time)| *time >= TELLING_TIME_MIN)
         else {
             return Ok(());
         };
         let advice = format!(
-            "have it run the thread that forwards on CPU {cpu} ({{dut-cpu}} in its words) and the others on CPU {others_cpu} \
-             ({{load-cpu}}); of DPDK: `--lcores={{load-cpu}},{{dut-cpu}} --main-lcore={{load-cpu}}`"
+            "make it run its forwarding thread on CPU {cpu} ({{dut-cpu}} in `start`) and its other threads on CPU {others_cpu} \
+             ({{load-cpu}}); with DPDK: `--lcores={{load-cpu}},{{dut-cpu}} --main-lcore={{load-cpu}}`"
         );
         if !fwdlab_sys::may_run_on(forwarding, cpu) {
             let what = format!(
@@ -258,13 +261,15 @@ impl RunningForwarder {
             );
             return Err(failed(&self.level, self.with_log(what)));
         }
-        times.retain(|(thread, _)| fwdlab_sys::may_run_on(*thread, cpu));
-        let there: Duration = times.iter().map(|(_, time)| *time).sum();
-        if time.as_secs_f64() < there.as_secs_f64() * FORWARDING_RATIO_MIN {
-            let what = format!("{} of its threads share CPU {cpu}; {advice}", times.len());
+        let ran_there =
+            |&&((process, thread), _): &&Ran| fwdlab_sys::last_cpu(process, thread) == Some(cpu);
+        let others = times[1..].iter().filter(ran_there).map(|(_, time)| *time);
+        if let Some(threads) = sharing(time, others) {
+            let what = format!("{threads} of its threads share CPU {cpu}; {advice}");
             return Err(failed(&self.level, self.with_log(what)));
         }
-        for (thread, _) in times {
+        times.retain(|((_, thread), _)| fwdlab_sys::may_run_on(*thread, cpu));
+        for ((_, thread), _) in times {
             let place = if thread == forwarding {
                 cpu
             } else {
@@ -276,8 +281,15 @@ impl RunningForwarder {
         Ok(())
     }
 
+    /// How long those of its threads have run that run now or wait for their CPU.
+    pub(super) fn runnable(&self) -> Vec<Ran> {
+        let mut times = self.run_times();
+        times.retain(|&((process, thread), _)| fwdlab_sys::is_runnable(process, thread));
+        times
+    }
+
     /// How long each of its threads has run, by process and thread.
-    fn run_times(&self) -> Vec<((u32, u32), Duration)> {
+    fn run_times(&self) -> Vec<Ran> {
         let mut times = Vec::new();
         for process in self.started.processes() {
             for thread in fwdlab_sys::threads_of(process) {
@@ -300,7 +312,7 @@ impl RunningForwarder {
         let deadline = Instant::now() + ENDING_MAX;
         if !self.has_ended() {
             if let Some(words) = &self.forwarder.stop {
-                let stopped = dut.run(|| program::run_for(ENDING_MAX, words, ""))?;
+                let stopped = dut.run(|| program::run_among(&self.started, ENDING_MAX, words))?;
                 if let Err(error) = stopped.and_then(|output| output.succeeded(words)) {
                     self.printed.note(&format!("its `stop` failed: {error}"));
                     fwdlab_sys::terminate_process_group(self.process.id())?;
@@ -343,6 +355,20 @@ impl Drop for RunningForwarder {
         self.printed.await_end();
         kept_log::keep(&self.log_name(), &self.printed.text());
     }
+}
+
+/// How many threads share a CPU, on which the busiest ran for so long, and others too; none where it had the CPU nearly to
+/// itself.
+fn sharing(busiest: Duration, others: impl Iterator<Item = Duration>) -> Option<usize> {
+    let others: Vec<Duration> = others.filter(|time| *time >= TELLING_TIME_MIN).collect();
+    let all = busiest + others.iter().sum::<Duration>();
+    let is_alone = busiest.as_secs_f64() >= all.as_secs_f64() * FORWARDING_RATIO_MIN;
+    (!is_alone).then_some(others.len() + 1)
+}
+
+/// Whether a thread that waits for its CPU now has not run since it was waited for before.
+pub(super) fn is_starved(before: &[Ran], now: &[Ran]) -> bool {
+    now.iter().any(|ran| before.contains(ran))
 }
 
 fn failed(level: &str, what: String) -> LabError {
@@ -455,6 +481,28 @@ mod tests {
     use crate::journal::state_directory;
     use crate::netns::ThisMachine;
 
+    #[test]
+    fn threads_that_sleep_share_no_cpu() {
+        let sharing = |busiest_us, others_us: &[u64]| {
+            let others = others_us.iter().copied().map(Duration::from_micros);
+            sharing(Duration::from_micros(busiest_us), others)
+        };
+        assert_eq!(sharing(1200, &[0, 300, 300, 300]), None);
+        assert_eq!(sharing(1200, &[1100, 300]), Some(2));
+        assert_eq!(sharing(91_000, &[5000, 5000]), None);
+        assert_eq!(sharing(89_000, &[5000, 6000]), Some(3));
+    }
+
+    #[test]
+    fn a_thread_that_could_run_and_did_not_is_starved() {
+        let ran = |thread, ms| ((1, thread), Duration::from_millis(ms));
+        let before = [ran(1, 5), ran(2, 7)];
+        assert!(is_starved(&before, &[ran(1, 5)]));
+        assert!(!is_starved(&before, &[ran(1, 6), ran(3, 7)]));
+        assert!(!is_starved(&before, &[]));
+        assert!(!is_starved(&[], &before));
+    }
+
     /// A script of the shell that is started as a forwarder.
     fn script(start: &str, ready: Ready, stop: Option<&[&str]>) -> Forwarder {
         Forwarder {
@@ -500,6 +548,24 @@ mod tests {
             assert!(error.contains(expected), "{error}");
             assert!(!journal.has_open_changes());
         }
+
+        let file = folder.path().join("left-by-stop");
+        let leaves = format!(
+            "sleep 60 >/dev/null 2>&1 & echo $! >{}; exit 1",
+            file.display()
+        );
+        let forwarder = script(
+            "echo on; exec sleep 60",
+            on(),
+            Some(&["sh", "-c", leaves.as_str()]),
+        );
+        let running = RunningForwarder::start(&dut, &mut journal, ("test-leaves", &forwarder), cpu);
+        running.unwrap().end(&dut, &mut journal).unwrap();
+        let left = fs::read_to_string(file).unwrap();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", left.trim()));
+        let stat = stat.unwrap_or_default();
+        // It may wait to be reaped, which init does.
+        assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
 
         let asks_for_more: &[&str] = &["sh", "-c", "echo no such socket >&2; exit 1"];
         for (start, stop, expected) in [

@@ -437,7 +437,15 @@ impl InProcess<'_> {
         if let Some(forwarder) = self.standing.forwarder.take() {
             forwarder.end(self.topology.dut(), journal)?;
         }
-        let left = before.put_back(self.topology)?;
+        let left = before.put_back(self.topology).map_err(|error| {
+            let what = format!(
+                "it left the DUT so that fwdlab cannot put back what it has changed ({error}); have its `stop` put it back"
+            );
+            LabError::Forwarder {
+                level: level.clone(),
+                what,
+            }
+        })?;
         if !left.is_empty() {
             let what = format!(
                 "it has changed {}, which fwdlab cannot put back; have its `stop` put it back",

@@ -1,5 +1,7 @@
 //! Frames that a forwarder in user space loses, which nothing counts.
 
+use fwdlab_model::{Stratum, VariantName};
+
 use crate::counters::{Drops, OTHERS_MAX};
 
 /// Under which the frames are counted that a forwarder in user space loses.
@@ -37,6 +39,8 @@ pub(super) struct Losses {
     began: Option<Look>,
     /// Frames that it had lost by the last look.
     of_running: u64,
+    /// Its slice, once that was measured.
+    slice: Option<EndedSlice>,
     /// Frames that those before it have lost.
     of_ended: u64,
 }
@@ -55,15 +59,37 @@ impl Losses {
         }
     }
 
-    /// The forwarder has ended.
-    pub(super) fn end(&mut self) {
+    /// A slice of the one that runs has ended, after a look; nothing where none runs.
+    pub(super) fn end_slice(&mut self, stratum: Stratum, variant: &VariantName, part: PartOfLoad) {
+        self.slice = self.began.is_some().then(|| EndedSlice {
+            stratum,
+            variant: variant.clone(),
+            part,
+            lost_frames: self.of_running,
+        });
+    }
+
+    /// The forwarder has ended: which frames of its slice have come out since the slice's end.
+    pub(super) fn end(&mut self) -> Option<LateFrames> {
         self.began = None;
-        self.of_ended += std::mem::take(&mut self.of_running);
+        let lost_frames = std::mem::take(&mut self.of_running);
+        self.of_ended += lost_frames;
+        let slice = self.slice.take()?;
+        Some(LateFrames {
+            frames: (slice.part).share(slice.lost_frames.saturating_sub(lost_frames)),
+            stratum: slice.stratum,
+            variant: slice.variant,
+        })
     }
 
     /// Whether a forwarder runs.
     pub(super) fn are_looked_for(&self) -> bool {
         self.began.is_some()
+    }
+
+    /// How many the one that runs had lost by the last look.
+    pub(super) fn of_running(&self) -> u64 {
+        self.of_running
     }
 
     /// How many were lost so far.
@@ -72,17 +98,48 @@ impl Losses {
     }
 }
 
-/// Leaves of the frames that were lost in a forwarder since the start of its load, in which so many were offered, a slice's
-/// share.
-pub(super) fn share_losses(drops: &mut Drops, offered_frames: u64, window_frames: u64) {
-    let Some(lost) = drops.remove(LOST_IN_FORWARDER) else {
-        return;
-    };
-    let share = u128::from(lost) * u128::from(offered_frames);
-    let window = u128::from(window_frames.max(offered_frames).max(1));
-    let lost = u64::try_from((share + window / 2) / window).unwrap_or(lost);
-    if lost > 0 {
-        drops.insert(LOST_IN_FORWARDER.to_owned(), lost);
+/// A slice that was measured of a forwarder that has not ended.
+#[derive(Debug)]
+struct EndedSlice {
+    stratum: Stratum,
+    variant: VariantName,
+    part: PartOfLoad,
+    /// Frames of its load that were lost at its end.
+    lost_frames: u64,
+}
+
+/// Frames of a slice that came out after it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct LateFrames {
+    pub(super) stratum: Stratum,
+    pub(super) variant: VariantName,
+    pub(super) frames: u64,
+}
+
+/// A slice of a forwarder, as a part of its load.
+#[derive(Debug)]
+pub(super) struct PartOfLoad {
+    /// Frames offered in the slice.
+    pub(super) offered_frames: u64,
+    /// Frames offered from the start of the load to the slice's end.
+    pub(super) window_frames: u64,
+}
+
+impl PartOfLoad {
+    /// Leaves of the frames that were lost in the forwarder the slice's share.
+    pub(super) fn share_losses(&self, drops: &mut Drops) {
+        let lost = drops.remove(LOST_IN_FORWARDER);
+        let lost = lost.map_or(0, |lost| self.share(lost));
+        if lost > 0 {
+            drops.insert(LOST_IN_FORWARDER.to_owned(), lost);
+        }
+    }
+
+    /// The slice's share of so many frames of the load.
+    fn share(&self, frames: u64) -> u64 {
+        let share = u128::from(frames) * u128::from(self.offered_frames);
+        let window = u128::from(self.window_frames.max(self.offered_frames).max(1));
+        u64::try_from((share + window / 2) / window).unwrap_or(frames)
     }
 }
 
@@ -132,6 +189,29 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_out_after_a_slice_is_late_in_it() {
+        let (stratum, variant) = (Stratum::INET, VariantName::from_label("a"));
+        let half = || PartOfLoad {
+            offered_frames: 50,
+            window_frames: 100,
+        };
+        let mut losses = Losses::default();
+        losses.end_slice(stratum, &variant, half());
+        assert_eq!(losses.end(), None);
+        losses.begin(look(0, 0));
+        losses.look(look(9, 0));
+        losses.end_slice(stratum, &variant, half());
+        losses.look(look(1, 0));
+        let late = LateFrames {
+            stratum,
+            variant,
+            frames: 4,
+        };
+        assert_eq!(losses.end(), Some(late));
+        assert_eq!((losses.frames(), losses.end()), (1, None));
+    }
+
+    #[test]
     fn frames_of_others_are_made_up_for_and_damaged_ones_are_not() {
         let lost = |inside, foreign| look(inside, 7 + foreign).lost_since(&look(20, 7));
         // Three of the kernel's own, beside five that were lost.
@@ -144,12 +224,16 @@ mod tests {
 
     #[test]
     fn a_slice_has_its_share_of_what_its_load_lost() {
-        let after = |lost: u64, offered, window| {
+        let after = |lost: u64, offered_frames, window_frames| {
             let drops = [(LOST_IN_FORWARDER, lost), ("CPU backlog", 10)];
             let mut drops = drops
                 .map(|(reason, frames)| (reason.to_owned(), frames))
                 .into();
-            share_losses(&mut drops, offered, window);
+            let part = PartOfLoad {
+                offered_frames,
+                window_frames,
+            };
+            part.share_losses(&mut drops);
             assert_eq!(drops["CPU backlog"], 10);
             drops.get(LOST_IN_FORWARDER).copied()
         };

@@ -1,5 +1,7 @@
 //! One block in the `netns` lab, from its set-up to its last slice.
 
+mod forwarders;
+
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::thread::sleep;
@@ -12,13 +14,13 @@ use fwdlab_model::{
 use fwdlab_stats::as_f64;
 use fwdlab_sys::{Interrupts, NetworkNamespace};
 use fwdlab_traffic::{
-    Frames, Generator, Pace, Receivers, Scrutiny, Sender, SenderPort, TrafficError,
+    Frames, Generator, Pace, Receivers, Scrutiny, Sender, SenderPort, SinkCounts, TrafficError,
 };
 
 use super::dut::Dut;
 use super::forwarder::RunningForwarder;
-use super::losses::{LOST_IN_FORWARDER, Look, Losses, share_losses};
-use super::probe::{send_probe, show_probe, tagged_frames_advice};
+use super::losses::{LOST_IN_FORWARDER, Losses, PartOfLoad};
+use super::probe::{LATE_MAX, await_late_frames, send_probe, show_probe, tagged_frames_advice};
 use super::quiet::RunningLoad;
 use super::undo::WithDut;
 use crate::block::{Asked, BlockLog, LabEvent, MeasuredSlice, conservation};
@@ -190,15 +192,16 @@ impl<'a> Measurement<'a> {
     fn probe(&mut self, prepared: &mut Prepared, variant: &Variant) -> Result<(), LabError> {
         let stratum = prepared.stratum;
         let traffic = self.resolved.traffic(stratum);
-        if send_probe(prepared, traffic)?.is_right {
+        if send_probe(prepared, traffic, Duration::ZERO)?.is_right {
             return Ok(());
         }
         if let Some(forwarder) = self.dut.forwarder() {
             forwarder.prove_that_it_runs()?;
         }
-        // Once more, with an ear to the kernel's reasons.
+        // Once more, with an ear to the kernel's reasons, and without what comes late of the first.
+        await_late_frames(prepared, LATE_MAX)?;
         let reasons = DropReasons::listen(self.topology.dut());
-        let outcome = send_probe(prepared, traffic)?;
+        let outcome = send_probe(prepared, traffic, LATE_MAX)?;
         if outcome.is_right {
             return Ok(());
         }
@@ -324,6 +327,7 @@ impl<'a> Measurement<'a> {
             sink,
             settle,
             offered_before: 0,
+            counts_before: None,
         };
         let lossy = sequence.measure_stratum(&mut under_load, order)?;
         if !sets_once {
@@ -429,21 +433,24 @@ impl<'a> Measurement<'a> {
     }
 
     /// Applies a variant while the load goes on, but for as long as XDP programs change, and then changes the pace: the
-    /// variant before never has the pace of this one.
+    /// variant before never has the pace of this one. Tells what the sink had counted before the variant's first frame,
+    /// where the load was held.
     pub(super) fn switch_under_load(
         &mut self,
         name: &VariantName,
         (stratum, asked): (Stratum, Load),
         load: &mut RunningLoad,
         sink: &mut Receivers,
-    ) -> Result<(), LabError> {
+    ) -> Result<Option<SinkCounts>, LabError> {
         let variant = self.variant(name);
         let actions = self.dut.actions(variant)?;
         let is_held = self.dut.may_change_program(&actions);
+        let mut counts = None;
         if is_held {
             load.hold(&mut self.topology, sink)?;
             self.end_forwarder(load, sink)?;
             self.expect(sink, stratum, variant)?;
+            counts = Some(sink.counts()?);
         }
         let switched = self.dut.set(&mut self.topology, self.changes.0, actions);
         let switched = switched.and_then(|()| self.begin_losses(sink));
@@ -452,54 +459,8 @@ impl<'a> Measurement<'a> {
             load.sender.release();
         }
         switched?;
-        Ok(paced?)
-    }
-
-    /// From now on, what goes in and does not come out is lost in the forwarder, where one has started.
-    fn begin_losses(&mut self, sink: &Receivers) -> Result<(), LabError> {
-        if self.dut.forwarder().is_some() {
-            let look = self.look(sink)?;
-            self.losses.begin(look);
-        }
-        Ok(())
-    }
-
-    /// Looks how many frames were lost in the forwarder, when none is under way.
-    fn look_for_losses(&mut self, sink: &Receivers) -> Result<(), LabError> {
-        let look = self.look(sink)?;
-        self.losses.look(look);
-        Ok(())
-    }
-
-    /// Ends the forwarder of a load, where one runs, and looks for the last time how many frames it lost: it may have sent
-    /// some since the last look, or send at its end what it still has.
-    fn end_forwarder(&mut self, load: &RunningLoad, sink: &Receivers) -> Result<(), LabError> {
-        (self.dut).end_forwarder(&mut self.topology, self.changes.0)?;
-        if self.losses.are_looked_for() {
-            load.hold(&mut self.topology, sink)?;
-            self.look_for_losses(sink)?;
-            self.losses.end();
-        }
-        Ok(())
-    }
-
-    /// Reads what a look needs, again where the DUT's kernel sent a frame meanwhile.
-    fn look(&mut self, sink: &Receivers) -> Result<Look, LabError> {
-        const ATTEMPTS: u32 = 10;
-        let direction = self.resolved.direction();
-        let mut look = Look {
-            inside: 0,
-            foreign_frames: sink.counts()?.foreign_frames,
-        };
-        for _ in 0..ATTEMPTS {
-            look.inside = self.topology.frames_inside(direction)?;
-            let before = look.foreign_frames;
-            look.foreign_frames = sink.counts()?.foreign_frames;
-            if look.foreign_frames == before {
-                break;
-            }
-        }
-        Ok(look)
+        paced?;
+        Ok(counts)
     }
 
     fn switch(&mut self, variant: &Variant) -> Result<(), LabError> {
@@ -541,6 +502,8 @@ struct StratumUnderLoad<'m, 'a> {
     settle: Duration,
     /// Frames that were offered before the last switch.
     offered_before: u64,
+    /// What the sink had counted then, where no frame was under way.
+    counts_before: Option<SinkCounts>,
 }
 
 impl StratumUnderLoad<'_, '_> {
@@ -576,7 +539,7 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
         _: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<Instant, LabError> {
         let name = &slice.variant.name;
-        self.measurement.switch_under_load(
+        self.counts_before = self.measurement.switch_under_load(
             name,
             (slice.stratum, slice.load),
             &mut self.load,
@@ -598,6 +561,7 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
             sink,
             settle,
             offered_before,
+            counts_before,
         } = self;
         let moved = block.dut.moved(&mut block.topology, variant)?;
         crate::clock::settle(*switched, *settle);
@@ -605,6 +569,11 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
         if let Some(forwarder) = block.dut.forwarder() {
             forwarder.keep_cpu_to_one_thread(cpu, block.placement.load_cpu)?;
         }
+        // Frames of the variant before have long come out.
+        let counts_before = match counts_before.take() {
+            Some(counts) => counts,
+            None => sink.counts()?,
+        };
         let drops_before = block.drops(stratum)?;
         let steal_before_s = steal_s(cpu);
         block.prepare_account()?;
@@ -620,17 +589,27 @@ impl UnderLoad for StratumUnderLoad<'_, '_> {
         let offered_frames = watch.edges[1] - watch.edges[0];
         let steal_s = steal_s(cpu) - steal_before_s;
         block.log.cpu_speeds.iter_mut().for_each(SpeedLog::look);
-        // What waits to be checked has only so much room.
-        sink.counts()?;
+        // Now, too, because what waits to be checked has only so much room.
+        let mut counts = sink.counts()?;
         let forwarder_ended = block.dut.forwarder().and_then(RunningForwarder::crashed);
         if block.losses.are_looked_for() {
             // Held until the next one has started.
             load.hold(&mut block.topology, sink)?;
             block.look_for_losses(sink)?;
+            block.await_starved_forwarder(load, sink)?;
+            counts = sink.counts()?;
+        }
+        let evidence = block.log.evidence_of(stratum, &variant.name);
+        for (kind, frames) in counts.wrong_frames_since(&counts_before) {
+            *evidence.wrong_frames.entry(kind).or_default() += frames;
         }
         let mut drops = difference(&drops_before, &block.drops(stratum)?);
-        let window_frames = load.sender.offered_frames()? - *offered_before;
-        share_losses(&mut drops, offered_frames, window_frames);
+        let part = PartOfLoad {
+            offered_frames,
+            window_frames: load.sender.offered_frames()? - *offered_before,
+        };
+        part.share_losses(&mut drops);
+        block.losses.end_slice(stratum, &variant.name, part);
         let dut = DutReading {
             drops,
             ..DutReading::default()

@@ -1,5 +1,8 @@
 //! Probe frames: a frame of every flow and every size, before a variant is measured.
 
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
 use fwdlab_model::Traffic;
 use fwdlab_traffic::SinkCounts;
 
@@ -9,6 +12,10 @@ use crate::clock::settled;
 
 /// Probe frames under way at once: what a veth ring holds even where another CPU empties it.
 const PROBE_BATCH: u32 = 128;
+/// How long late frames are waited for.
+pub(super) const LATE_MAX: Duration = Duration::from_secs(2);
+/// Once none has come for so long, no more are expected.
+const STILL: Duration = Duration::from_millis(300);
 
 /// What became of a variant's probe frames.
 pub(super) struct ProbeOutcome {
@@ -19,10 +26,11 @@ pub(super) struct ProbeOutcome {
     pub(super) is_right: bool,
 }
 
-/// Sends a frame of every flow and every size, and waits for them.
+/// Sends a frame of every flow and every size, and waits for them; for late ones as long as is said.
 pub(super) fn send_probe(
     prepared: &mut Prepared,
     traffic: &Traffic,
+    late_max: Duration,
 ) -> Result<ProbeOutcome, LabError> {
     let sent = prepared.probe_frames;
     prepared.sink.reset_to_check_all()?;
@@ -39,10 +47,13 @@ pub(super) fn send_probe(
             is_lossless = arrived >= u64::from(sent_so_far);
         }
     }
-    let counts = settled(
+    let mut counts = settled(
         || Ok(prepared.sink.counts()?),
         |counts| counts.forwarded_frames >= u64::from(sent),
     )?;
+    if counts.forwarded_frames < u64::from(sent) {
+        counts = await_late_frames(prepared, late_max)?;
+    }
     let flows = traffic.flows_in_all_directions();
     let flows_seen = prepared.sink.flows_seen()?;
     let are_complete = counts.forwarded_frames == u64::from(sent);
@@ -50,7 +61,7 @@ pub(super) fn send_probe(
         None
     } else if flows_seen != flows {
         Some(format!("of {flows} flows it saw {flows_seen}"))
-    } else if !prepared.sink.all_sizes_seen()? {
+    } else if !has_wrong_length(&counts) && !prepared.sink.all_sizes_seen()? {
         Some("not every size of frame came".to_owned())
     } else {
         None
@@ -60,6 +71,31 @@ pub(super) fn send_probe(
         missing,
         counts,
     })
+}
+
+/// Waits until no more frames come, and tells what has come.
+pub(super) fn await_late_frames(
+    prepared: &Prepared,
+    late_max: Duration,
+) -> Result<SinkCounts, LabError> {
+    const STEP: Duration = Duration::from_millis(5);
+    let (start, mut last_change) = (Instant::now(), Instant::now());
+    let mut counts = prepared.sink.counts()?;
+    while start.elapsed() < late_max && last_change.elapsed() < STILL {
+        sleep(STEP);
+        let now = prepared.sink.counts()?;
+        if now != counts {
+            (counts, last_change) = (now, Instant::now());
+        }
+    }
+    Ok(counts)
+}
+
+/// Whether frames came with a length that none of them should have; the sizes that are missing are then those.
+fn has_wrong_length(counts: &SinkCounts) -> bool {
+    counts
+        .wrong_frames_by_kind()
+        .any(|(kind, _)| kind == "length")
 }
 
 /// What to do where no frame with a VLAN tag came.

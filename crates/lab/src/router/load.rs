@@ -119,6 +119,7 @@ impl SettledLoad {
         AskedLoad {
             regime: self.record.regime,
             unaccounted_ratio_max: 0.0,
+            counts_at_once: true,
         }
     }
 

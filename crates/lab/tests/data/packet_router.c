@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* A router in user space, as small as can be: packet sockets on two interfaces, recvmmsg and sendmmsg.
  *
- * usage: packet_router IN OUT NEXT_HOP_MAC [spin] [crash=N] [lose=N] [damage=N] [keep=N] [late] [back=MAC] [ttl]
+ * usage: packet_router IN OUT NEXT_HOP_MAC [spin] [crash=N] [lose=N] [damage=N] [wrong=N] [keep=N] [late] [back=MAC] [ttl]
  *
- * One of N frames is lost, or kept until the end; from the N-th on, all are damaged. With `late`, kept frames go out once none
- * has come in for a while. With `back`, frames go back too, to that MAC address.
+ * One of N frames is lost, or kept until the end; from the N-th on, all are damaged, or go to a wrong MAC address. With `late`,
+ * kept frames go out once none has come in for a while. With `back`, frames go back too, to that MAC address.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 	static union { char bytes[CMSG_SPACE(sizeof(struct tpacket_auxdata))]; struct cmsghdr align; } beside[BATCH];
 	static struct mmsghdr in[BATCH], out[BATCH], kept[KEPT_MAX];
 	static struct iovec at[BATCH], kept_at[KEPT_MAX];
-	unsigned long crash = 0, lose = 0, damage = 0, keep = 0, seen = 0, sent = 0;
+	unsigned long crash = 0, lose = 0, damage = 0, wrong = 0, keep = 0, seen = 0, sent = 0;
 	int spin = 0, late = 0, ttl = 1, ways = 1, n_kept = 0, ports[2];
 
 	if (argc < 4 || !parse_mac(argv[3], next[0]))
@@ -137,6 +137,7 @@ int main(int argc, char **argv)
 		sscanf(argv[i], "crash=%lu", &crash);
 		sscanf(argv[i], "lose=%lu", &lose);
 		sscanf(argv[i], "damage=%lu", &damage);
+		sscanf(argv[i], "wrong=%lu", &wrong);
 		sscanf(argv[i], "keep=%lu", &keep);
 		spin |= !strcmp(argv[i], "spin");
 		late |= !strcmp(argv[i], "late");
@@ -180,6 +181,8 @@ int main(int argc, char **argv)
 				continue;
 			if (damage && seen >= damage)
 				frame[12] ^= 0xff; /* of no protocol that anybody knows */
+			if (wrong && seen >= wrong)
+				frame[5] ^= 0xff;
 			unsigned tag = put_tag(room[i], &in[i].msg_hdr), length = in[i].msg_len + tag;
 			frame -= tag;
 			if (keep && seen % keep == 0 && n_kept < KEPT_MAX) {

@@ -4,7 +4,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use fwdlab_lab::{Lab, Leftover, LeftoverState, NetnsLab, OnFailure, Topology, Undo, Whose};
+use fwdlab_lab::{
+    Lab, LabError, Leftover, LeftoverState, NetnsLab, OnFailure, Topology, Undo, Whose,
+};
 use fwdlab_model::AddressFamily;
 
 use crate::rig::{experiment, own_namespaces, own_the_machine, rulesets, run};
@@ -134,6 +136,14 @@ fn only_what_a_killed_run_left_is_removed() {
     assert!(left.iter().all(|name| !again.contains(name)));
 }
 
+/// What becomes of all that was left.
+fn restore(directory: &Path, on_failure: OnFailure) -> Result<Vec<Leftover>, LabError> {
+    let mut all = Vec::new();
+    let mut tell = |leftovers: &[Leftover]| all.extend_from_slice(leftovers);
+    fwdlab_lab::restore(directory, Whose::Everybody, on_failure, &mut tell)?;
+    Ok(all)
+}
+
 /// What a journal of another process says, put down by hand: the change, and the process that made it.
 fn journal_line(undo: &str, pid: u32) -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
@@ -192,6 +202,7 @@ fn every_kind_of_change_is_put_back_once() {
                 let state = match leftover.state {
                     LeftoverState::Left => "left",
                     LeftoverState::PutBack => "put back",
+                    LeftoverState::PutBackByAnother => "put back by another",
                     LeftoverState::Failed { .. } => "failed",
                     LeftoverState::Forgotten { .. } => "forgotten",
                 };
@@ -205,7 +216,7 @@ fn every_kind_of_change_is_put_back_once() {
     assert!(told.iter().all(|(_, state)| *state == "left") && mark.exists());
 
     // The latest change is undone first, and one that cannot be holds the others up no more than this.
-    let restored = fwdlab_lab::restore(state.path(), Whose::Everybody, OnFailure::Keep).unwrap();
+    let restored = restore(state.path(), OnFailure::Keep).unwrap();
     let words: Vec<_> = states(&restored)
         .into_iter()
         .map(|(_, state)| state)
@@ -219,21 +230,24 @@ fn every_kind_of_change_is_put_back_once() {
     assert!(!exists(&left.0) && !mark.exists());
     std::mem::forget(left);
 
-    let again = fwdlab_lab::restore(state.path(), Whose::Everybody, OnFailure::Keep).unwrap();
+    let again = restore(state.path(), OnFailure::Keep).unwrap();
     let words: Vec<_> = states(&again).into_iter().map(|(_, state)| state).collect();
     assert_eq!(words, ["failed"]);
     let resolved = experiment(&[AddressFamily::Inet], rulesets(&[("a", "")]), &["a"]);
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
-    let Err(error) = Lab::open(&resolved, state.path(), interrupts) else {
+    let Err(error) = Lab::open(&resolved, state.path(), interrupts, &mut |_| {}) else {
         panic!("the machine is not as it was");
     };
-    assert!(error.to_string().contains("could not run false"), "{error}");
+    assert!(
+        error.to_string().contains("could not be undone by `false`"),
+        "{error}"
+    );
     assert!(
         error.to_string().contains("fwdlab restore --forget"),
         "{error}"
     );
 
-    let forgotten = fwdlab_lab::restore(state.path(), Whose::Everybody, OnFailure::Forget).unwrap();
+    let forgotten = restore(state.path(), OnFailure::Forget).unwrap();
     let words: Vec<_> = states(&forgotten)
         .into_iter()
         .map(|(_, state)| state)
@@ -241,7 +255,7 @@ fn every_kind_of_change_is_put_back_once() {
     assert_eq!(words, ["forgotten"]);
     assert_eq!(states(&fwdlab_lab::leftovers(state.path()).unwrap()), []);
     assert_eq!(std::fs::read(&path).unwrap(), b"");
-    Lab::open(&resolved, state.path(), interrupts).unwrap();
+    Lab::open(&resolved, state.path(), interrupts, &mut |_| {}).unwrap();
 }
 
 #[test]
@@ -252,7 +266,7 @@ fn a_damaged_journal_is_refused_with_its_line() {
     let path = state.path().join("netns.jsonl");
     let line = journal_line(r#"{"kind":"burn"}"#, std::process::id());
     std::fs::write(&path, line).unwrap();
-    let error = fwdlab_lab::restore(state.path(), Whose::Everybody, OnFailure::Keep).unwrap_err();
+    let error = restore(state.path(), OnFailure::Keep).unwrap_err();
     assert!(
         error.to_string().contains("netns.jsonl\":1: not a line"),
         "{error}"

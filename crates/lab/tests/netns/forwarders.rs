@@ -277,6 +277,27 @@ fn frames_that_come_out_late_or_at_a_forwarders_end_are_not_lost() {
 }
 
 #[test]
+fn a_trial_whose_frames_come_out_after_its_slice_is_invalid() {
+    testkit::require_root!();
+    testkit::require_tool!("cc");
+    let router = PacketRouter::build();
+    // Keeps as many frames as are sent until the slice has ended.
+    let keeps = router.forwarder(&["keep=1", "late"]);
+    let mut resolved = forwarders(&INET, [("keeps", Some(keeps))]);
+    resolved.traffics[0].load = Load::Paced { pps: 1000 };
+    let design = &mut resolved.design;
+    (design.settle_ms, design.warm_up_ms, design.slice_ms) = (10, 10, 150);
+    let outcome = measure(&resolved, &mut |_| ()).unwrap();
+    let account = conservation(&outcome);
+    assert_eq!(account.drops.get(LOST), None, "{account:?}");
+    let evidence = evidence_against(&outcome.trials[0]);
+    assert!(
+        matches!(evidence[..], [InvalidReason::LateFrames { .. }]),
+        "{evidence:?}"
+    );
+}
+
+#[test]
 fn frames_that_a_forwarder_damages_are_not_lost_in_it() {
     testkit::require_root!();
     testkit::require_tool!("cc");
@@ -294,6 +315,29 @@ fn frames_that_a_forwarder_damages_are_not_lost_in_it() {
     let evidence = evidence_against(&outcome.trials[0]);
     let is_named = |reason: &&InvalidReason| matches!(reason, InvalidReason::Unaccounted { frames } if *frames > 0);
     assert!(evidence.iter().any(is_named), "{evidence:?}");
+}
+
+#[test]
+fn wrong_frames_speak_against_their_forwarder_alone() {
+    testkit::require_root!();
+    testkit::require_tool!("cc");
+    let router = PacketRouter::build();
+    // After the 2000 probe frames.
+    let levels = [
+        ("before", Some(router.forwarder(&[]))),
+        ("wrong", Some(router.forwarder(&["wrong=2500"]))),
+        ("after", None),
+    ];
+    let mut resolved = forwarders(&INET, levels);
+    resolved.design.slice_ms = 200;
+    let outcome = measure(&resolved, &mut |_| ()).unwrap();
+    let wrong = trial(&outcome, "wrong");
+    let is_named = |reason: &&InvalidReason| matches!(reason, InvalidReason::Verification { what, .. } if what == "MAC address");
+    assert!(evidence_against(wrong).iter().any(is_named), "{wrong:?}");
+    for variant in ["before", "after"] {
+        let right = trial(&outcome, variant);
+        assert_eq!(evidence_against(right), Vec::<&InvalidReason>::new());
+    }
 }
 
 #[test]
@@ -401,18 +445,30 @@ fn a_forwarder_that_does_not_start_says_why() {
         error.starts_with("forwarder \"ends\": it ended before it was ready: exit status: 3; it printed last: no such device"),
         "{error}"
     );
-    let missing = forwarder(&["no-such-program"], "ready", Forwards::Routed);
-    let resolved = forwarders(&INET, [("missing", Some(missing))]);
     let _machine = own_the_machine();
+    let folder = std::env::current_dir().unwrap();
+    let in_folder = format!(
+        "there is no executable file \"./no-such-router\" in {}",
+        folder.display()
+    );
+    for (program, expected) in [
+        ("no-such-program", "\"no-such-program\" is not installed"),
+        ("./no-such-router", in_folder.as_str()),
+    ] {
+        let reason = unavailable(program);
+        assert!(reason.contains(expected), "{reason}");
+    }
+}
+
+/// Why a variant is unavailable whose forwarder is that program.
+fn unavailable(program: &str) -> String {
+    let missing = forwarder(&[program], "ready", Forwards::Routed);
+    let resolved = forwarders(&INET, [("missing", Some(missing))]);
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
     let state = tempfile::tempdir().unwrap();
     let lab = NetnsLab::open(&resolved, state.path(), interrupts).unwrap();
-    let reasons = lab.unavailable().unwrap();
-    let reason = reasons[0].as_ref().unwrap();
-    assert!(
-        reason.contains("\"no-such-program\" is not installed"),
-        "{reason}"
-    );
+    let mut reasons = lab.unavailable().unwrap();
+    reasons.remove(0).unwrap()
 }
 
 #[test]

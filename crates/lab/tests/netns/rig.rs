@@ -385,6 +385,7 @@ pub(crate) fn evidence_against(trial: &TrialRecord) -> Vec<&InvalidReason> {
                 InvalidReason::Stolen { .. }
                     | InvalidReason::Calibration { .. }
                     | InvalidReason::LoadShort { .. }
+                    | InvalidReason::EarlierFrames { .. }
                     | InvalidReason::Competition { .. }
             )
         })

@@ -105,8 +105,9 @@ fn a_lost_tag_is_seen_and_a_kernel_without_vlan_interfaces_is_named() {
         }
     };
     let untags = message(Some("untags"));
-    let seen = "expected 64 or 594 or 1518 bytes without FCS, saw 60";
+    let seen = "expected 64 or 594 or 1518 bytes without FCS, saw 60 without its VLAN tag";
     assert!(untags.contains(seen), "{untags}");
+    assert!(!untags.contains("not every size"), "{untags}");
     assert!(!untags.contains("VLAN interfaces"), "{untags}");
     let kernel = message(None);
     let advice = "the DUT has no VLAN interfaces in this lab";

@@ -13,6 +13,8 @@ use crate::factor::FactorEntry;
 use crate::files::{Read, beside, read_or_said, shown};
 use crate::words::Level;
 
+use super::Meanings;
+
 /// How a factor is set, before what it names is read.
 pub(crate) trait Mechanism: fmt::Debug {
     /// How it is set for the levels that the experiment has.
@@ -47,16 +49,13 @@ pub(crate) struct Binder<'a, 's> {
 }
 
 impl Binder<'_, '_> {
-    /// What each level means to the mechanism.
-    pub(super) fn levels<'m, T>(
-        &mut self,
-        meanings: &'m BTreeMap<String, T>,
-    ) -> BTreeMap<String, &'m T> {
+    /// What each level means to the mechanism. One that could not be read has an error already.
+    pub(super) fn levels<'m, T>(&mut self, meanings: &'m Meanings<T>) -> BTreeMap<String, &'m T> {
         let mut bound = BTreeMap::new();
         for level in &self.factor.levels {
             let text = level.get_ref().to_string();
             if let Some(meaning) = meanings.get(&text) {
-                bound.insert(text, meaning);
+                bound.extend(meaning.as_ref().map(|meaning| (text, meaning)));
                 continue;
             }
             let names = || meanings.keys().map(String::as_str);
@@ -74,10 +73,7 @@ impl Binder<'_, '_> {
     }
 
     /// The same where the meaning goes into the record as it is.
-    pub(super) fn meanings<T: Clone>(
-        &mut self,
-        meanings: &BTreeMap<String, T>,
-    ) -> BTreeMap<String, T> {
+    pub(super) fn meanings<T: Clone>(&mut self, meanings: &Meanings<T>) -> BTreeMap<String, T> {
         let bound = self.levels(meanings).into_iter();
         bound
             .map(|(level, meaning)| (level, meaning.clone()))
@@ -86,11 +82,7 @@ impl Binder<'_, '_> {
 
     /// The value of each level: what the lab says, or the level itself, which then is no truth value. `what` is set to
     /// them.
-    pub(super) fn values(
-        &mut self,
-        values: Option<&BTreeMap<String, String>>,
-        what: &str,
-    ) -> Values {
+    pub(super) fn values(&mut self, values: Option<&Meanings<String>>, what: &str) -> Values {
         if let Some(values) = values {
             return Values(self.meanings(values));
         }

@@ -8,7 +8,7 @@ use crate::kind::{LabKind, System};
 use crate::placeholder::{self, LEVEL};
 use crate::schema_parts::{self, by_level, table};
 
-use super::{Binder, Description, Given, Levels, Mechanism, levels};
+use super::{Binder, Description, Given, Levels, Meanings, Mechanism, levels, without_errors};
 
 const KEYS: &[&str] = &["do", "undo", "check"];
 
@@ -48,14 +48,35 @@ fn schema() -> serde_json::Value {
 
 /// The user's own programs.
 #[derive(Debug)]
-struct Command(CommandBinding);
+struct Command {
+    apply: Setting,
+    undo: Vec<String>,
+    check: Option<Vec<String>>,
+}
+
+/// The program that sets a level, as it is read.
+#[derive(Debug)]
+enum Setting {
+    /// The same for all levels but for `{level}`.
+    Template(Vec<String>),
+    /// One for each level.
+    ByLevel(Meanings<Vec<String>>),
+}
 
 impl Mechanism for Command {
     fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
-        if let Apply::ByLevel(programs) = &self.0.apply {
-            binder.levels(programs);
-        }
-        Binding::Command(self.0.clone())
+        let apply = match &self.apply {
+            Setting::Template(words) => Apply::Template(words.clone()),
+            Setting::ByLevel(programs) => {
+                binder.levels(programs);
+                Apply::ByLevel(without_errors(programs.clone()))
+            }
+        };
+        Binding::Command(CommandBinding {
+            apply,
+            undo: self.undo.clone(),
+            check: self.check.clone(),
+        })
     }
 }
 
@@ -70,18 +91,18 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism
     let check = table
         .value("check")
         .and_then(|value| program(reading, value, &table.what("check")));
-    Some(Box::new(Command(CommandBinding {
+    Some(Box::new(Command {
         apply: apply?,
         undo: undo?,
         check,
-    })))
+    }))
 }
 
 /// The program that sets a level: one for all of them, or a table with one for each.
-fn apply(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Apply> {
+fn apply(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Setting> {
     if value.get_ref().is_table() {
         let programs = levels(reading, value, what, program);
-        return Some(Apply::ByLevel(programs));
+        return Some(Setting::ByLevel(programs));
     }
     let words = program(reading, value, what)?;
     if !words.iter().any(|word| word.contains(LEVEL)) {
@@ -93,22 +114,23 @@ fn apply(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<App
             .with_help(format!("`{LEVEL}` in an argument stands for the level"))
             .with_help("or write a table with a list for each level");
     }
-    Some(Apply::Template(words))
+    Some(Setting::Template(words))
 }
 
 /// One of the programs on the DUT, with its arguments.
 fn program(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Vec<String>> {
-    program_with(reading, value, what, placeholder::OF_COMMANDS)
+    let arguments = arguments(reading, value, what)?;
+    check_placeholders(reading, value, &arguments, placeholder::OF_COMMANDS);
+    Some(arguments)
 }
 
-/// A program on the DUT and its arguments, in which these placeholders may stand.
-pub(super) fn program_with(
+/// Refuses placeholders in a program's words that are none of those known.
+pub(super) fn check_placeholders(
     reading: &mut Reading<'_>,
     value: &Value<'_>,
-    what: &str,
+    arguments: &[String],
     known: &[&str],
-) -> Option<Vec<String>> {
-    let arguments = arguments(reading, value, what)?;
+) {
     let items = value.get_ref().as_array().into_iter().flatten();
     for (argument, item) in arguments.iter().zip(items) {
         for place in placeholder::unknown(argument, known) {
@@ -117,7 +139,6 @@ pub(super) fn program_with(
             placeholder::explain(diagnostic, written, known);
         }
     }
-    Some(arguments)
 }
 
 /// A program and its arguments; no shell sees them.
@@ -126,10 +147,28 @@ pub(crate) fn arguments(
     value: &Value<'_>,
     what: &str,
 ) -> Option<Vec<String>> {
+    let arguments = words(reading, value, what, r#"["ip", "link", "show"]"#)?;
+    let program = arguments.first().map_or("", String::as_str);
+    if program.is_empty() || program.contains(LEVEL) {
+        reading
+            .error(value.span(), format!("{what} names no program"))
+            .with_help(format!("the program comes first, without {LEVEL} in it"));
+        return None;
+    }
+    Some(arguments)
+}
+
+/// The words of a list, written as in an example.
+pub(super) fn words(
+    reading: &mut Reading<'_>,
+    value: &Value<'_>,
+    what: &str,
+    example: &str,
+) -> Option<Vec<String>> {
     let Some(items) = value.get_ref().as_array() else {
         reading
             .expected(value, what, "a list of a program and its arguments")
-            .with_help("no shell takes it apart: write [\"ip\", \"link\", \"show\"]");
+            .with_help(format!("no shell takes it apart: write {example}"));
         return None;
     };
     let mut arguments = Vec::new();
@@ -140,13 +179,6 @@ pub(crate) fn arguments(
             return None;
         };
         arguments.push(text.to_owned());
-    }
-    let program = arguments.first().map_or("", String::as_str);
-    if program.is_empty() || program.contains(LEVEL) {
-        reading
-            .error(value.span(), format!("{what} names no program"))
-            .with_help(format!("the program comes first, without {LEVEL} in it"));
-        return None;
     }
     Some(arguments)
 }

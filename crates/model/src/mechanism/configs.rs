@@ -1,7 +1,5 @@
 //! Folders of files that a FreeBSD host has while it boots.
 
-use std::collections::BTreeMap;
-
 use toml::Spanned;
 
 use crate::binding::Binding;
@@ -9,7 +7,7 @@ use crate::document::Reading;
 use crate::kind::{LabKind, System};
 use crate::schema_parts::{by_level, line};
 
-use super::{Binder, ByLevel, Description, Given, Levels, Mechanism, levels};
+use super::{Binder, ByLevel, Description, Given, Levels, Meanings, Mechanism, levels};
 
 pub(super) const CONFIGS: Description = Description {
     key: "configs",
@@ -41,7 +39,7 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism
     }))
 }
 
-fn bind(binder: &mut Binder<'_, '_>, folders: &BTreeMap<String, Spanned<String>>) -> Binding {
+fn bind(binder: &mut Binder<'_, '_>, folders: &Meanings<Spanned<String>>) -> Binding {
     let folders = binder.levels(folders).into_iter();
     let folders = folders.filter_map(|(level, folder)| Some((level, binder.upload(folder)?)));
     Binding::Configs(folders.collect())

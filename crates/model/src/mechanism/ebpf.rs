@@ -10,8 +10,8 @@ use crate::binding::{EbpfProgram, GlobalValue};
 use crate::document::{Reading, Table, Value};
 use crate::schema_parts::{by_level, line};
 
-use super::Binder;
 use super::name::is_path_part;
+use super::{Binder, levels, without_errors};
 
 /// The keys that every program's table has.
 pub(super) const KEYS: [&str; 6] = [
@@ -129,9 +129,12 @@ fn named<T>(
     let Some(value) = table.value(key) else {
         return BTreeMap::new();
     };
-    super::levels(reading, value, &table.what(key), |reading, value, level| {
-        read(reading, value, &level.replace("level", "the entry"))
-    })
+    without_errors(levels(
+        reading,
+        value,
+        &table.what(key),
+        |reading, value, level| read(reading, value, &level.replace("level", "the entry")),
+    ))
 }
 
 fn global(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<GlobalValue> {

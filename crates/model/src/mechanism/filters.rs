@@ -1,7 +1,5 @@
 //! Rulesets of packet filters: nftables, and FreeBSD's three.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 use toml::Spanned;
 
@@ -10,7 +8,9 @@ use crate::document::Reading;
 use crate::kind::{LabKind, System};
 use crate::schema_parts::by_level;
 
-use super::{Binder, Description, Given, Levels, Mechanism, file_or_none, levels, rulesets};
+use super::{
+    Binder, Description, Given, Levels, Meanings, Mechanism, file_or_none, levels, rulesets,
+};
 
 pub(super) const NFT: Description = Description {
     key: "nft",
@@ -71,7 +71,7 @@ fn schema(what: &str) -> Value {
 struct Filter {
     /// Which of FreeBSD's; nftables without.
     filter: Option<PacketFilter>,
-    files: BTreeMap<String, Spanned<String>>,
+    files: Meanings<Spanned<String>>,
 }
 
 impl Mechanism for Filter {
@@ -84,7 +84,7 @@ impl Mechanism for Filter {
     }
 
     fn ruleset(&self, level: &str) -> Option<&Spanned<String>> {
-        self.files.get(level)
+        self.files.get(level)?.as_ref()
     }
 }
 

@@ -1,17 +1,15 @@
 //! Forwarders in user space.
 
-use std::collections::BTreeMap;
-
 use serde_json::json;
 
 use crate::binding::Binding;
 use crate::document::{Reading, Value};
 use crate::forwarder::{Forwarder, Forwards, Ready};
 use crate::kind::LabKind;
-use crate::placeholder;
+use crate::placeholder::{self, LEVEL};
 use crate::schema_parts::{by_level, line, program, table, words};
 
-use super::{ByLevel, Description, Given, Levels, Mechanism, command, levels};
+use super::{ByLevel, Description, Given, Levels, Meanings, Mechanism, command, levels};
 
 const KEYS: &[&str] = &["start", "ready", "stop", "forwards"];
 
@@ -61,7 +59,7 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism
     };
     Some(Box::new(ByLevel {
         meanings: levels(reading, given.value, given.what, level),
-        bind: |binder, levels: &BTreeMap<String, Option<Forwarder>>| {
+        bind: |binder, levels: &Meanings<Option<Forwarder>>| {
             Binding::Forwarder(binder.meanings(levels))
         },
         // Either may have its own where a forwarder has put one.
@@ -80,23 +78,15 @@ fn level(
     if table.is_empty() {
         return Some(None);
     }
-    let words = |reading: &mut Reading<'_>, value: &Value<'_>, what: &str| {
-        command::program_with(reading, value, what, placeholder::OF_FORWARDERS)
-    };
     let start = table
         .required(reading, "start")
-        .and_then(|value| words(reading, value, &table.what("start")));
-    let ready = table.required(reading, "ready").and_then(|value| {
-        let what = table.what("ready");
-        if value.get_ref().is_array() {
-            return words(reading, value, &what).map(Ready::Succeeds);
-        }
-        let text = reading.line(value, &what)?;
-        Some(Ready::Prints(text.into_inner()))
-    });
+        .and_then(|value| words_of(reading, value, &table.what("start")));
+    let ready = table
+        .required(reading, "ready")
+        .and_then(|value| ready(reading, value, &table.what("ready")));
     let stop = match table.value("stop") {
         None => Some(None),
-        Some(value) => words(reading, value, &table.what("stop")).map(Some),
+        Some(value) => words_of(reading, value, &table.what("stop")).map(Some),
     };
     let forwards = table.word_or_default(reading, "forwards", FORWARDS);
     Some(Some(Forwarder {
@@ -105,6 +95,46 @@ fn level(
         stop: stop?,
         forwards: forwards?,
     }))
+}
+
+/// One of its programs, with its arguments.
+fn words_of(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Vec<String>> {
+    let example = r#"["./my-router", "{dut-in}", "{dut-out}"]"#;
+    let words = command::words(reading, value, what, example)?;
+    if words.first().is_none_or(String::is_empty) {
+        reading
+            .error(value.span(), format!("{what} names no program"))
+            .with_help(format!(
+                "the program comes first, its arguments follow: {example}"
+            ));
+        return None;
+    }
+    // Each level has words of its own, so that nothing stands for the level.
+    let items = value.get_ref().as_array().into_iter().flatten();
+    for (_, item) in words
+        .iter()
+        .zip(items)
+        .filter(|(word, _)| word.contains(LEVEL))
+    {
+        let diagnostic = reading.error(item.span(), format!("unknown placeholder {LEVEL}"));
+        placeholder::explain(diagnostic, LEVEL, placeholder::OF_FORWARDERS);
+    }
+    command::check_placeholders(reading, value, &words, placeholder::OF_FORWARDERS);
+    Some(words)
+}
+
+/// How fwdlab knows that it forwards: a line of text, or a list.
+fn ready(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Ready> {
+    if value.get_ref().is_array() {
+        return words_of(reading, value, what).map(Ready::Succeeds);
+    }
+    let is_line = |text: &&str| !text.trim().is_empty() && !text.chars().any(char::is_control);
+    let Some(text) = value.get_ref().as_str().filter(is_line) else {
+        let expected = "one line of text that it prints, or a list of a program that succeeds and its arguments";
+        reading.expected(value, what, expected);
+        return None;
+    };
+    Some(Ready::Prints(text.to_owned()))
 }
 
 #[cfg(test)]
@@ -123,12 +153,24 @@ mod tests {
             ),
             ("{ start = [\"a\"] }", Some("ready")),
             ("{ ready = \"on\" }", Some("start")),
-            ("{ start = [\"a\"], ready = \"\" }", Some("ready")),
+            (
+                "{ start = [\"a\"], ready = \"\" }",
+                Some("or a list of a program that succeeds"),
+            ),
             (
                 "{ start = \"a b\", ready = \"on\" }",
-                Some("no shell takes it apart"),
+                Some(
+                    "no shell takes it apart: write [\"./my-router\", \"{dut-in}\", \"{dut-out}\"]",
+                ),
             ),
-            ("{ start = [], ready = \"on\" }", Some("names no program")),
+            (
+                "{ start = [], ready = \"on\" }",
+                Some("the program comes first, its arguments follow"),
+            ),
+            (
+                "{ start = [\"a\", \"{level}\"], ready = \"on\" }",
+                Some("unknown placeholder {level}"),
+            ),
             (
                 "{ start = [\"a\", \"{dut-cpus}\"], ready = \"on\" }",
                 Some("unknown placeholder {dut-cpus}"),

@@ -1,7 +1,5 @@
 //! Images of nanobsd, written to the other slice of a FreeBSD host.
 
-use std::collections::BTreeMap;
-
 use serde_json::json;
 use toml::Spanned;
 
@@ -10,7 +8,9 @@ use crate::document::Reading;
 use crate::kind::{LabKind, System};
 use crate::schema_parts::by_level;
 
-use super::{Binder, ByLevel, Description, Given, Levels, Mechanism, file_or_none, levels};
+use super::{
+    Binder, ByLevel, Description, Given, Levels, Meanings, Mechanism, file_or_none, levels,
+};
 
 pub(super) const IMAGE: Description = Description {
     key: "image",
@@ -41,7 +41,7 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism
     }))
 }
 
-fn bind(binder: &mut Binder<'_, '_>, files: &BTreeMap<String, Spanned<String>>) -> Binding {
+fn bind(binder: &mut Binder<'_, '_>, files: &Meanings<Spanned<String>>) -> Binding {
     let files = binder.levels(files).into_iter();
     let images = files.map(|(level, file)| (level, image(binder, file)));
     Binding::Image(images.collect())

@@ -1,7 +1,5 @@
 //! A tunable of FreeBSD's loader.
 
-use std::collections::BTreeMap;
-
 use crate::binding::{Binding, Values};
 use crate::document::Reading;
 use crate::kind::{LabKind, System};
@@ -9,7 +7,7 @@ use crate::schema_parts::line;
 
 use super::name::is_freebsd_name;
 use super::sysctl::kernel_variables;
-use super::{Binder, Description, Given, Levels, Mechanism};
+use super::{Binder, Description, Given, Levels, Meanings, Mechanism, without_errors};
 
 pub(super) const LOADER: Description = Description {
     key: "loader",
@@ -30,7 +28,7 @@ fn schema() -> serde_json::Value {
 #[derive(Debug)]
 struct Tunable {
     name: String,
-    values: Option<BTreeMap<String, String>>,
+    values: Option<Meanings<String>>,
 }
 
 impl Mechanism for Tunable {
@@ -44,7 +42,7 @@ impl Mechanism for Tunable {
     fn bind_any_level(&self) -> Option<Binding> {
         Some(Binding::Loader {
             tunable: self.name.clone(),
-            values: Values(self.values.clone().unwrap_or_default()),
+            values: Values(without_errors(self.values.clone().unwrap_or_default())),
         })
     }
 

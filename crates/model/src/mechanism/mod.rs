@@ -72,7 +72,7 @@ struct Given<'a> {
     /// The keys of the table that stands there.
     keys: &'static [&'static str],
     /// What is written for each level, where that is said.
-    values: Option<BTreeMap<String, String>>,
+    values: Option<Meanings<String>>,
     /// As what a written value reads back, where that is another.
     reads_back: BTreeMap<String, String>,
 }
@@ -236,11 +236,22 @@ pub(crate) fn read(
     (mechanism.read)(reading, given)
 }
 
+/// What each level that a lab binds means; none where that is an error.
+type Meanings<T> = BTreeMap<String, Option<T>>;
+
+/// Those that are no errors.
+fn without_errors<T>(meanings: Meanings<T>) -> BTreeMap<String, T> {
+    let meanings = meanings.into_iter();
+    meanings
+        .filter_map(|(level, meaning)| Some((level, meaning?)))
+        .collect()
+}
+
 /// A mechanism to which each level means something by itself.
 #[derive(Debug)]
 struct ByLevel<T> {
-    meanings: BTreeMap<String, T>,
-    bind: fn(&mut Binder<'_, '_>, &BTreeMap<String, T>) -> Binding,
+    meanings: Meanings<T>,
+    bind: fn(&mut Binder<'_, '_>, &Meanings<T>) -> Binding,
     /// What it sets that another binding may set as well.
     sets: &'static [&'static str],
 }
@@ -273,13 +284,12 @@ fn levels<T>(
     value: &Value<'_>,
     what: &str,
     mut read: impl FnMut(&mut Reading<'_>, &Value<'_>, &str) -> Option<T>,
-) -> BTreeMap<String, T> {
+) -> Meanings<T> {
     let mut levels = BTreeMap::new();
     for (level, value) in reading.entries(value, what) {
         let level = *level.get_ref();
-        if let Some(meaning) = read(reading, value, &format!("level {level:?}")) {
-            levels.insert(level.to_owned(), meaning);
-        }
+        let meaning = read(reading, value, &format!("level {level:?}"));
+        levels.insert(level.to_owned(), meaning);
     }
     levels
 }
@@ -289,7 +299,7 @@ fn values(
     reading: &mut Reading<'_>,
     table: &Table<'_>,
     mechanism: &Description,
-) -> Option<BTreeMap<String, String>> {
+) -> Option<Meanings<String>> {
     let value = table.value("values")?;
     if !mechanism.takes_values {
         let taking = MECHANISMS.iter().filter(|mechanism| mechanism.takes_values);
@@ -336,7 +346,7 @@ fn reads_back(
         reading.error(value.span(), message).with_help(help);
         return BTreeMap::new();
     }
-    levels(reading, value, &table.what("reads_back"), written)
+    without_errors(levels(reading, value, &table.what("reads_back"), written))
 }
 
 #[cfg(test)]

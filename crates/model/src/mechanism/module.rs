@@ -1,7 +1,5 @@
 //! A parameter of a kernel module of Linux.
 
-use std::collections::BTreeMap;
-
 use toml::Spanned;
 
 use crate::binding::Binding;
@@ -9,7 +7,7 @@ use crate::document::Reading;
 use crate::kind::{LabKind, System};
 use crate::schema_parts::line;
 
-use super::{Binder, Description, Given, Levels, Mechanism};
+use super::{Binder, Description, Given, Levels, Meanings, Mechanism};
 
 pub(super) const MODULE: Description = Description {
     key: "module",
@@ -31,7 +29,7 @@ fn schema() -> serde_json::Value {
 struct Module {
     module: String,
     parameter: String,
-    values: Option<BTreeMap<String, String>>,
+    values: Option<Meanings<String>>,
 }
 
 impl Mechanism for Module {

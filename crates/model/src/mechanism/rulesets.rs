@@ -7,12 +7,13 @@ use toml::Spanned;
 use crate::files::{beside, open, shown};
 use crate::placeholder;
 
+use super::Meanings;
 use super::bind::Binder;
 
 /// The text of each level's file; empty where no file is named.
 pub(super) fn texts(
     binder: &mut Binder<'_, '_>,
-    files: &BTreeMap<String, Spanned<String>>,
+    files: &Meanings<Spanned<String>>,
 ) -> BTreeMap<String, String> {
     let files = binder.levels(files).into_iter();
     files

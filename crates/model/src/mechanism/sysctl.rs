@@ -10,7 +10,7 @@ use crate::placeholder::{self, with_interfaces};
 use crate::schema_parts::line;
 
 use super::name::{devices, in_braces, is_freebsd_name};
-use super::{Binder, Description, Given, Levels, Mechanism};
+use super::{Binder, Description, Given, Levels, Meanings, Mechanism};
 
 pub(super) const SYSCTL: Description = Description {
     key: "sysctl",
@@ -38,7 +38,7 @@ fn schema() -> serde_json::Value {
 #[derive(Debug)]
 struct Sysctl {
     key: String,
-    values: Option<BTreeMap<String, String>>,
+    values: Option<Meanings<String>>,
     reads_back: BTreeMap<String, String>,
 }
 

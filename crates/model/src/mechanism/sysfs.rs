@@ -1,7 +1,5 @@
 //! A file of interfaces in sysfs.
 
-use std::collections::BTreeMap;
-
 use serde_json::json;
 
 use crate::binding::{Binding, DutInterface};
@@ -10,7 +8,7 @@ use crate::kind::{LabKind, System};
 use crate::schema_parts::{line, table};
 
 use super::name::is_path_part;
-use super::{Binder, Description, Given, Levels, Mechanism, interfaces};
+use super::{Binder, Description, Given, Levels, Meanings, Mechanism, interfaces};
 
 const KEYS: &[&str] = &["file", "interfaces"];
 
@@ -38,7 +36,7 @@ fn schema() -> serde_json::Value {
 struct Sysfs {
     file: String,
     interfaces: Vec<DutInterface>,
-    values: Option<BTreeMap<String, String>>,
+    values: Option<Meanings<String>>,
 }
 
 impl Mechanism for Sysfs {

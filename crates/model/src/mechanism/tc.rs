@@ -1,7 +1,5 @@
 //! The owner's tc programs.
 
-use std::collections::BTreeMap;
-
 use serde_json::json;
 
 use crate::binding::{Binding, OwnTcProgram, TcAttach, TcHook};
@@ -10,7 +8,7 @@ use crate::kind::{LabKind, System};
 use crate::schema_parts::{by_level, table, words};
 
 use super::ebpf::{self, Named};
-use super::{Binder, ByLevel, Description, Given, Levels, Mechanism, levels};
+use super::{Binder, ByLevel, Description, Given, Levels, Meanings, Mechanism, levels};
 
 const HOOKS: &[(&str, TcHook)] = &[("ingress", TcHook::Ingress), ("egress", TcHook::Egress)];
 
@@ -70,7 +68,7 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism
     }))
 }
 
-fn bind(binder: &mut Binder<'_, '_>, levels: &BTreeMap<String, Option<Level>>) -> Binding {
+fn bind(binder: &mut Binder<'_, '_>, levels: &Meanings<Option<Level>>) -> Binding {
     let levels = binder.levels(levels).into_iter();
     let programs = levels.filter_map(|(name, level)| match level {
         Some(level) => {

@@ -1,7 +1,5 @@
 //! XDP programs.
 
-use std::collections::BTreeMap;
-
 use serde_json::json;
 
 use crate::binding::{Binding, DutInterface, OwnXdpProgram, XdpMode, XdpProgram};
@@ -11,7 +9,7 @@ use crate::kind::{LabKind, System};
 use crate::schema_parts::{by_level, table, words};
 
 use super::ebpf::{self, Named};
-use super::{Binder, ByLevel, Description, Given, Levels, Mechanism, interfaces, levels};
+use super::{Binder, ByLevel, Description, Given, Levels, Meanings, Mechanism, interfaces, levels};
 
 /// What needs no object.
 const WORDS: [&str; 2] = ["off", "fib"];
@@ -81,7 +79,7 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism
     }))
 }
 
-fn bind(binder: &mut Binder<'_, '_>, levels: &BTreeMap<String, Level>) -> Binding {
+fn bind(binder: &mut Binder<'_, '_>, levels: &Meanings<Level>) -> Binding {
     let levels = binder.levels(levels).into_iter();
     let programs = levels.filter_map(|(name, level)| {
         let program = match level {

@@ -7,7 +7,7 @@ mod line;
 mod table;
 
 use fwdlab_archive::Loaded;
-use fwdlab_model::TrialRecord;
+use fwdlab_model::{InvalidReason, TrialRecord};
 use fwdlab_stats::{CONTROL_CONFIDENCE, minimum_blocks};
 
 use crate::build::{command, shell_word};
@@ -17,6 +17,7 @@ use crate::report::{Progress, Report};
 use crate::sentences;
 use crate::terminal::Style;
 use crate::text::{columns, one_line, wrap_to_columns};
+use crate::wrong_frames;
 use entry::{Entries, Entry};
 use line::{Line, right};
 
@@ -452,16 +453,32 @@ fn invalid(report: &Report) -> Vec<String> {
     .collect()
 }
 
-/// What became of a block, in words: `valid`, or the first trial that is not, and why.
+/// What became of a block, in words: `valid`, or the first trial that is not, and why. What speaks against all trials of a
+/// stratum alike says nothing of a variant, and names none.
 #[must_use]
 pub fn block_outcome(trials: &[TrialRecord]) -> String {
-    let invalid = trials.iter().find(|trial| !trial.invalid.is_empty());
-    let Some(trial) = invalid else {
+    let is_own = |trial: &TrialRecord, reason: &InvalidReason| {
+        !wrong_frames::is_of_all(trials, trial, reason)
+    };
+    let mut invalid = trials.iter().filter(|trial| !trial.invalid.is_empty());
+    let has_own = |trial: &&TrialRecord| trial.invalid.iter().any(|reason| is_own(trial, reason));
+    let with_own = invalid.clone().find(has_own);
+    let Some(trial) = with_own.or_else(|| invalid.next()) else {
         return "valid".to_owned();
     };
-    let reasons: Vec<String> = trial.invalid.iter().map(ToString::to_string).collect();
-    let reasons = one_line(&reasons.join("; "));
-    format!("invalid ({} {}: {reasons})", trial.variant, trial.stratum)
+    let reasons = trial.invalid.iter();
+    let (own, of_all): (Vec<_>, Vec<_>) = reasons.partition(|reason| is_own(trial, reason));
+    let mut parts = Vec::new();
+    for (who, reasons) in [
+        (format!("{} {}", trial.variant, trial.stratum), own),
+        (trial.stratum.to_string(), of_all),
+    ] {
+        if !reasons.is_empty() {
+            let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+            parts.push(format!("{who}: {}", one_line(&reasons.join("; "))));
+        }
+    }
+    format!("invalid ({})", parts.join("; "))
 }
 
 /// The widest of some texts, in columns.

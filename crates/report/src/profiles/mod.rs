@@ -77,7 +77,7 @@ pub(crate) fn section(
     };
     let profiles = &evidence.profiles;
     let Some(first) = profiles.first_record().filter(|_| !profiles.is_empty()) else {
-        return (None, vec![none_there()]);
+        return (None, vec![none_there(loaded)]);
     };
     let all_compared = all_compared(loaded);
     let differences = all_compared
@@ -230,13 +230,26 @@ fn sampling_overhead(loaded: &Loaded, profiles: &Profiles<'_>) -> Option<Overhea
     })
 }
 
-fn none_there() -> Warning {
-    Warning::new(
-        "W219",
-        None,
-        "profiles were asked for, and there is none: nothing says why a rate changed",
-        "run as root, or where kernel.perf_event_paranoid allows to sample, and keep the folder profiles with the run",
-    )
+fn none_there(loaded: &Loaded) -> Warning {
+    let (text, remedy) = if loaded.accepted().is_empty() {
+        (
+            "profiles were asked for, but there are none, because no block is valid",
+            "remove what made the trials invalid and measure again",
+        )
+    } else if loaded.resolved.has_forwarder() {
+        (
+            "profiles were asked for, but there are none: a forwarder in user space spends its time outside the kernel, \
+             whose stacks alone are sampled",
+            "leave [profile] out of this experiment",
+        )
+    } else {
+        (
+            "profiles were asked for, but there are none: nothing says why a rate changed",
+            "run as root, or where kernel.perf_event_paranoid permits sampling; keep the folder `profiles` in the results \
+             directory",
+        )
+    };
+    Warning::new("W219", None, text, remedy)
 }
 
 fn warnings(section: &ProfilesSection, loaded: &Loaded) -> Vec<Warning> {

@@ -85,7 +85,8 @@ impl Ports<'_> {
             };
             if start.elapsed() > PORTS_TIME_MAX {
                 return Err(self.0.connection.wrong(format!(
-                    "{name} has no link; check its cable and the tester's port"
+                    "{name} has no link; check its cable, and whether the tester's port is set up: a killed `fwdlab lab \
+                     new` leaves ports down, which `fwdlab restore` on its controller sets up"
                 )));
             }
             sleep(Duration::from_millis(200));

@@ -312,7 +312,8 @@ impl DutSystem for LinuxDut {
             if let Some(interface) = without.find(|interface| has_carrier(interface, "0")) {
                 if start.elapsed() > PORTS_TIME_MAX {
                     return Err(host.connection.wrong(format!(
-                        "{interface} has no link; check its cable and the tester's port"
+                        "{interface} has no link; check its cable, and whether the tester's port is set up: a killed \
+                         `fwdlab lab new` leaves ports down, which `fwdlab restore` on its controller sets up"
                     )));
                 }
             } else if start.elapsed() > ADDRESSES_TIME_MAX

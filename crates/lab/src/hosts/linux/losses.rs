@@ -314,8 +314,8 @@ fn refuse_another_run(family: AddressFamily, answers: &Answers) -> Result<(), La
         if let Some(line) = routes.find(|line| is_of_a_lab(line)) {
             return Err(answers.wrong(format!(
                 "it has the route {:?}, which fwdlab adds for a run: another run may be measuring there; wait until it has \
-                 ended, or, if it was killed, run `fwdlab restore` on its controller. If no run has left it, `ip {} route \
-                 flush proto {}` deletes it",
+                 ended, or, if it was killed, run `fwdlab restore` on its controller. Only where `fwdlab restore --list LAB` \
+                 lists nothing, `ip {} route flush proto {}` deletes it",
                 shown(line),
                 option(family),
                 super::set_up::ROUTE_PROTOCOL
