@@ -121,8 +121,14 @@ fn fresh(words: &[&str], programs: &Path) -> Result<Command> {
         .args(&words[1..]);
     for (name, _) in env::vars_os() {
         let known = name.to_str();
-        // Where Rust's own folders are is all that it knows of this machine.
-        let stays = ["HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"];
+        // All that it knows of this machine is where Rust's own folders are, and how what is built was built.
+        let stays = [
+            "HOME",
+            "CARGO_HOME",
+            "CARGO_INCREMENTAL",
+            "RUSTUP_HOME",
+            "RUSTUP_TOOLCHAIN",
+        ];
         if known.is_none_or(|name| !stays.contains(&name)) {
             command.env_remove(name);
         }

@@ -49,7 +49,7 @@ cargo xtask <chore>
                 and a test has to fail for each;
   fresh         the README's first command on a machine that has nothing but Rust, a C linker and git;
                 --tests: its second one, in this checkout, which takes some minutes
-  kernels [6.1 | 6.12 | newest] [--cpus N] [--boots N] [--short]
+  kernels [6.1 | 6.12 | newest] [--cpus N] [--boots N] [--short] [--built]
                 boot Debian's kernels in an emulated machine and have fwdlab run in them
   fuzz [TARGET...] [--seconds N]
                 build the fuzz targets, and run each for some seconds

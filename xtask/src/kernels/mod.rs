@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::command::{cargo, repository, run};
 use boot::{Machine, Outcome};
@@ -31,7 +31,8 @@ const PLAYS_SHORT: &str = "quickstart,kills";
 const TIME_MAX: Duration = Duration::from_secs(2400);
 
 const USAGE: &str = "kernels: give any of 6.1, 6.12 and newest; --cpus N (1, 2 and 4 by turns), --boots N of each \
-                     kernel (3), --short for one boot of 6.1 that plays less";
+                     kernel (3), --short for one boot of 6.1 that plays less; --built for the program in \
+                     target/release as it is";
 
 /// What is asked for.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,6 +41,7 @@ struct Matrix {
     cpus: Vec<u32>,
     boots: u32,
     is_short: bool,
+    is_built: bool,
 }
 
 /// Boots kernels and has them live.
@@ -48,10 +50,14 @@ struct Matrix {
 /// The options are none, something is missing on this machine, or a kernel does not live.
 pub(crate) fn kernels(options: &[&str]) -> Result<()> {
     let matrix = parse(options)?;
-    let program = build()?;
+    let program = repository().join("target/release/fwdlab");
+    if !matrix.is_built {
+        run(&mut cargo(["build", "--release", "--package", "fwdlab"]))?;
+    }
     let folder = repository().join("target/kernels");
     fs::create_dir_all(&folder)?;
-    let key = fingerprint(&fs::read(&program)?);
+    let bytes = fs::read(&program).with_context(|| format!("kernels: {}", program.display()))?;
+    let key = fingerprint(&bytes);
     let mut boots = Vec::new();
     for release in &matrix.releases {
         let kernel = Kernel::fetch(release, &folder)?;
@@ -152,6 +158,7 @@ fn parse(options: &[&str]) -> Result<Matrix> {
         cpus: vec![2, 1, 4],
         boots: 3,
         is_short: false,
+        is_built: false,
     };
     let mut options = options.iter();
     while let Some(&option) = options.next() {
@@ -163,6 +170,7 @@ fn parse(options: &[&str]) -> Result<Matrix> {
         };
         match (option, option.starts_with("--")) {
             ("--short", _) => matrix.is_short = true,
+            ("--built", _) => matrix.is_built = true,
             ("--cpus", _) => match number() {
                 Some(cpus) => matrix.cpus = vec![cpus],
                 None => bail!(USAGE),
@@ -191,12 +199,6 @@ fn parse(options: &[&str]) -> Result<Matrix> {
     Ok(matrix)
 }
 
-/// Builds fwdlab as it ships.
-fn build() -> Result<PathBuf> {
-    run(&mut cargo(["build", "--release", "--package", "fwdlab"]))?;
-    Ok(repository().join("target/release/fwdlab"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,6 +212,7 @@ mod tests {
         assert_eq!((matrix.cpus, matrix.boots), (vec![4], 20));
         let matrix = parse(&["--short"]).unwrap();
         assert_eq!((matrix.releases.len(), matrix.boots), (1, 1));
+        assert!(!matrix.is_built && parse(&["--built"]).unwrap().is_built);
     }
 
     #[test]

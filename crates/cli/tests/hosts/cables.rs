@@ -300,7 +300,7 @@ fn a_search_that_cannot_be_made_says_why_and_changes_nothing() {
         for expected in [
             "DUT's eth1 is not set down: Linux would drop \"",
             why,
-            ": DUT's eth2, tester's eth1, tester's eth2; there is no terminal",
+            ": DUT's eth2, tester's eth1, tester's eth2; no terminal",
         ] {
             assert!(said.contains(expected), "{expected}: {said}");
         }
