@@ -160,7 +160,9 @@ impl Comment {
 
     /// The rows of a comparison by their labels, the baseline first.
     fn table<'a>(&mut self, rows: impl Iterator<Item = (&'a str, &'a Row)>) {
-        let cells = rows.enumerate().map(|(index, (label, row))| {
+        let rows: Vec<_> = rows.collect();
+        let has_costs = rows.iter().any(|(_, row)| row.cost_ns.is_some());
+        let cells = rows.into_iter().enumerate().map(|(index, (label, row))| {
             let verdict = match (&row.verdict, index) {
                 (Some(verdict), _) if verdict.shows_difference => format!("**{}**", verdict.said()),
                 (Some(verdict), _) => verdict.said(),
@@ -168,16 +170,20 @@ impl Comment {
                 (None, _) if row.effect.is_some() => "none: one session a side".to_owned(),
                 (None, _) => format::or_dash(None),
             };
-            vec![
+            let mut cells = vec![
                 text::markdown(label),
                 format::or_dash(row.effect.as_ref().map(format::effect)),
                 verdict,
                 format::or_dash(row.forwarding_rate_pps.map(format::rate)),
-                format::or_dash(row.cost_ns.map(format::cost)),
-            ]
+            ];
+            if has_costs {
+                cells.push(format::or_dash(row.cost_ns.map(format::cost)));
+            }
+            cells
         });
-        let header = "variant | effect | verdict | forwarding rate | ns/packet";
-        self.line(&text::table(header, cells));
+        let cost = if has_costs { " | ns/packet" } else { "" };
+        let header = format!("variant | effect | verdict | forwarding rate{cost}");
+        self.line(&text::table(&header, cells));
     }
 
     /// What a sceptic asks for: where it was measured, how, and what to beware of.

@@ -3,7 +3,9 @@
 
 use fwdlab_archive::{Loaded, format_observation};
 use fwdlab_model::record::Fate;
-use fwdlab_model::{Comparison, ProfileFault, Reference, Stratum, TrialRecord, VariantName};
+use fwdlab_model::{
+    Comparison, LoadRegime, ProfileFault, Reference, Stratum, TrialRecord, VariantName,
+};
 use fwdlab_stats::ministat::{self, Confidence, Dataset, Dialect, Layout};
 use fwdlab_stats::{
     BlockEffect, ComparisonEffects, ComparisonVerdict, ControlVerdict, HALF_A_FRAME, StatsError,
@@ -355,7 +357,9 @@ impl Judge<'_> {
     }
 
     fn plain_row(&self, variant: &VariantName, scope: Scope) -> Row {
-        Row::of_observations(variant.clone(), &self.observations(variant, scope))
+        let row = Row::of_observations(variant.clone(), &self.observations(variant, scope));
+        let cost_ns = row.cost_ns.filter(|_| has_costs(self.loaded));
+        Row { cost_ns, ..row }
     }
 
     fn observations(&self, variant: &VariantName, scope: Scope) -> Vec<f64> {
@@ -677,6 +681,11 @@ pub(crate) fn ministat_blocks(
         .collect()
 }
 
+/// Whether the time of a packet is what the DUT takes for it: under a pace, it is what the tester leaves it.
+fn has_costs(loaded: &Loaded) -> bool {
+    loaded.regime() != LoadRegime::Paced
+}
+
 /// The earlier data of a stratum; a file that could not be read was refused before the run.
 fn references(loaded: &Loaded, stratum: Stratum) -> Vec<ReferenceRow> {
     let row = |reference: &Reference| {
@@ -686,7 +695,7 @@ fn references(loaded: &Loaded, stratum: Stratum) -> Vec<ReferenceRow> {
             label: text::one_line(&reference.label),
             observations: u32::try_from(data.observations_pps.len()).unwrap_or(u32::MAX),
             forwarding_rate_pps,
-            cost_ns: cost_ns(forwarding_rate_pps),
+            cost_ns: cost_ns(forwarding_rate_pps).filter(|_| has_costs(loaded)),
             path: text::one_line(&data.path),
             sha256: data.sha256.clone(),
         })

@@ -686,6 +686,7 @@ impl Page<'_> {
     }
 
     fn results_table(&mut self, rows: &[Row], references: &[ReferenceRow]) {
+        let has_costs = rows.iter().any(|row| row.cost_ns.is_some());
         let earlier = references.iter().map(|row| {
             vec![
                 text::markdown(&row.label),
@@ -710,9 +711,16 @@ impl Page<'_> {
                 ]
             })
             .chain(earlier)
+            .map(|mut cells| {
+                if !has_costs {
+                    cells.pop();
+                }
+                cells
+            })
             .collect();
+        let cost = if has_costs { " | ns/packet" } else { "" };
         self.table(
-            "variant | effect | verdict | forwarding rate (pps) | ns/packet",
+            &format!("variant | effect | verdict | forwarding rate (pps){cost}"),
             cells,
         );
     }

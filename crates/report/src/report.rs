@@ -324,6 +324,12 @@ impl ComparisonSection {
     pub fn baseline(&self) -> Option<&Row> {
         self.rows.first()
     }
+
+    /// Whether it is known of any variant what a packet costs.
+    #[must_use]
+    pub fn has_costs(&self) -> bool {
+        self.rows.iter().any(|row| row.cost_ns.is_some())
+    }
 }
 
 /// One variant in one comparison.

@@ -46,14 +46,14 @@ pub(crate) fn heading(report: &Report, comparison: &ComparisonSection) -> Option
     }
 }
 
-/// What a variant forwards, and what a packet costs: `2.41 Mpps, 415.0 ns/packet`; none where nothing was measured.
+/// What a variant forwards, and what a packet costs where that is known: `2.41 Mpps, 415.0 ns/packet`; none where nothing
+/// was measured.
 pub(crate) fn rates(row: &Row) -> Option<String> {
-    let (pps, ns) = row.forwarding_rate_pps.zip(row.cost_ns)?;
-    Some(format!(
-        "{}, {} ns/packet",
-        format::rate(pps),
-        format::cost(ns)
-    ))
+    let rate = format::rate(row.forwarding_rate_pps?);
+    Some(match row.cost_ns {
+        Some(cost_ns) => format!("{rate}, {} ns/packet", format::cost(cost_ns)),
+        None => rate,
+    })
 }
 
 /// The finding on one variant: verdict, effect, and what it makes of the baseline.
@@ -150,11 +150,19 @@ pub(crate) fn reading(report: &Report, comparison: &ComparisonSection) -> String
             " The words are corrected for {size} comparisons, each interval is for its own alone."
         ),
     };
+    let (differences, medians) = if comparison.has_costs() {
+        (
+            "the differences in pps and ns/packet are",
+            "forwarding rates and ns/packet",
+        )
+    } else {
+        ("the difference in pps is", "forwarding rates")
+    };
     format!(
         "Changes below {} % are treated as irrelevant; the words hold at {} % \
          confidence.{correction} The effect compares each variant with the \
-         baseline inside every block, and the differences in pps and ns/packet are what it makes of \
-         the baseline's; the table's forwarding rates and ns/packet are medians over the blocks, \
+         baseline inside every block, and {differences} what it makes of \
+         the baseline's; the table's {medians} are medians over the blocks, \
          between which the machine itself may change.",
         format::short(design.threshold_percent, 3),
         format::short(design.confidence_percent, 2)

@@ -98,12 +98,12 @@ fn of_comparison(report: &Report, index: usize, comparison: &ComparisonSection) 
                         th.number scope="col" { "interval" }
                         th.number scope="col" data-sort="number" { "p" }
                         th.number scope="col" data-sort="number" { "pps" }
-                        th.number scope="col" data-sort="number" { "ns/packet" }
+                        @if comparison.has_costs() { th.number scope="col" data-sort="number" { "ns/packet" } }
                     }
                 }
                 tbody {
                     @for row in &rows {
-                        (table_row(report, &axis, row))
+                        (table_row(report, comparison, &axis, row))
                     }
                 }
             }
@@ -134,6 +134,7 @@ fn of_comparison(report: &Report, index: usize, comparison: &ComparisonSection) 
 
 fn table_row(
     report: &Report,
+    comparison: &ComparisonSection,
     axis: &Axis,
     TableRow { record, row, kind }: &TableRow<'_>,
 ) -> Markup {
@@ -179,8 +180,10 @@ fn table_row(
                     row.forwarding_rate_pps.map(format::rate_digits),
                 ))
             }
-            td.number data-value=[row.cost_ns] {
-                (figure_or_dash(&format!("{record}/cost_ns"), row.cost_ns.map(format::cost)))
+            @if comparison.has_costs() {
+                td.number data-value=[row.cost_ns] {
+                    (figure_or_dash(&format!("{record}/cost_ns"), row.cost_ns.map(format::cost)))
+                }
             }
         }
     }
